@@ -29,8 +29,8 @@ from vcl_radial.nn import (
     PosteriorSettings,
     posterior_blocks,
 )
+from vcl_radial.nn.blocks import inverse_softplus
 from vcl_radial.nn.convert import to_bayesian
-from vcl_radial.nn.weights import inverse_softplus
 from vcl_radial.reporting.figures.drawing import (
     DASHED,
     GAUSSIAN,

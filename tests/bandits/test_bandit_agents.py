@@ -8,7 +8,7 @@ from scipy import stats
 from vcl_radial.errors import Diverged
 from vcl_radial.methods.base import Method, WarmUp
 from vcl_radial.methods.naive import Naive
-from vcl_radial.nn.weights import PosteriorBlock
+from vcl_radial.nn.blocks import PosteriorBlock
 from vcl_radial.runs.planning import plan
 from vcl_radial.tracks.bandits.agents import make_agent, make_optimizer
 from vcl_radial.tracks.bandits.data import Table

@@ -18,8 +18,8 @@ from vcl_radial.nn import (
     consolidate,
     kl_divergence,
 )
+from vcl_radial.nn.blocks import PosteriorBlock
 from vcl_radial.nn.convert import to_bayesian
-from vcl_radial.nn.weights import PosteriorBlock
 from vcl_radial.posteriors import Gaussian, Posterior, Radial, RadialEq44
 
 

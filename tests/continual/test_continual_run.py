@@ -7,7 +7,7 @@ import torch
 
 from vcl_radial.data.streams import build_stream
 from vcl_radial.errors import Diverged, UserError
-from vcl_radial.nn.weights import PosteriorBlock
+from vcl_radial.nn.blocks import PosteriorBlock
 from vcl_radial.tracks.continual import networks
 from vcl_radial.tracks.continual.networks import make_network
 from vcl_radial.tracks.continual.settings import Recipe, StreamSettings

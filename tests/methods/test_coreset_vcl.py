@@ -7,7 +7,7 @@ import torch
 from scenarios import ALL, Learner, network
 
 from vcl_radial.errors import UserError
-from vcl_radial.nn.weights import PosteriorBlock
+from vcl_radial.nn.blocks import PosteriorBlock
 
 
 def make(net=None, **settings):

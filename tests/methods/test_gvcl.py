@@ -8,8 +8,8 @@ from vcl_radial import native
 from vcl_radial.errors import UserError
 from vcl_radial.methods.gvcl import GVCL, stretch
 from vcl_radial.nn import PosteriorSettings
+from vcl_radial.nn.blocks import PosteriorBlock, inverse_softplus
 from vcl_radial.nn.rdp import RDPSettings
-from vcl_radial.nn.weights import PosteriorBlock, inverse_softplus
 
 families = pytest.mark.parametrize("family", ["gaussian", "radial"])
 
@@ -57,7 +57,7 @@ def test_only_training_is_under_the_stretched_kl(monkeypatch):
 
 
 def gaussian_block(mean, scale, prior_mean, prior_scale, carried=True):
-    block = PosteriorBlock(mean[None].double(), PosteriorSettings("gaussian"))
+    block = PosteriorSettings("gaussian").make_block(mean[None].double())
     block.double()
     with torch.no_grad():
         rho = [inverse_softplus(float(s)) for s in scale]

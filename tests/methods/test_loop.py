@@ -19,7 +19,7 @@ from vcl_radial.methods.si import SI
 from vcl_radial.methods.tasks import Batch, Task
 from vcl_radial.methods.vcl import VCL
 from vcl_radial.nn import MLP
-from vcl_radial.nn.weights import PosteriorBlock
+from vcl_radial.nn.blocks import PosteriorBlock
 
 
 def points(count=40):

@@ -29,7 +29,7 @@ def carried(family: str, groups: int = 3) -> PosteriorBlock:
     """A block whose prior has scales that differ, and whose means are still the prior's."""
     generator = torch.Generator().manual_seed(0)
     settings = PosteriorSettings(family=family, initial_noise=0.1)
-    block = PosteriorBlock(torch.randn(groups, D, generator=generator).double(), settings)
+    block = settings.make_block(torch.randn(groups, D, generator=generator).double())
     with torch.no_grad():
         block.rho += 0.3 * torch.randn(groups, D, generator=generator)
     block.consolidate()

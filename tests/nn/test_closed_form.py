@@ -18,7 +18,7 @@ from vcl_radial.nn import (
     kl_divergence,
     variational_weights,
 )
-from vcl_radial.nn.weights import softplus
+from vcl_radial.nn.blocks import softplus
 from vcl_radial.posteriors import Gaussian, families
 
 FAMILIES = [name for name, family in families().items() if family.has_lanes]

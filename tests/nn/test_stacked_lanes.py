@@ -9,11 +9,11 @@ import torch
 from vcl_radial import native
 from vcl_radial.errors import UserError
 from vcl_radial.nn import MLP, PosteriorSettings, consolidate, kl_divergence, variational_weights
+from vcl_radial.nn.blocks import softplus
 from vcl_radial.nn.convert import to_bayesian
 from vcl_radial.nn.lane_step import LaneSettings, LaneStep
 from vcl_radial.nn.lanes import Lanes
 from vcl_radial.nn.rdp import RDPSettings, RDPWeights, angles_of_key
-from vcl_radial.nn.weights import softplus
 from vcl_radial.posteriors.rdp import RDPNoise
 
 LANES, POINTS = 3, 40

@@ -10,7 +10,7 @@ from torch import nn
 from vcl_radial.errors import UserError
 from vcl_radial.methods.ewc import EWC
 from vcl_radial.methods.l2 import L2
-from vcl_radial.nn import MLP, PosteriorBlock, PosteriorSettings, WithHeads
+from vcl_radial.nn import MLP, PosteriorSettings, WithHeads
 from vcl_radial.nn.rdp import RDPSettings
 
 KINDS = {
@@ -67,7 +67,7 @@ def test_the_refusal_names_both():
 
 def test_a_block_alone_is_of_a_family():
     mean = torch.zeros(1, 3)
-    blocks = [PosteriorBlock(mean, PosteriorSettings(name)) for name in ("radial", "gaussian")]
+    blocks = [PosteriorSettings(name).make_block(mean) for name in ("radial", "gaussian")]
     with pytest.raises(UserError, match=r"'radial', and the network has posterior = 'gaussian'"):
         blocks[1].load_state_dict(blocks[0].state_dict())
 

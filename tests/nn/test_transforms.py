@@ -9,8 +9,8 @@ from vcl_radial.errors import UserError
 from vcl_radial.methods.tasks import Batch, Task
 from vcl_radial.methods.vcl import VCL
 from vcl_radial.nn import kl_divergence
+from vcl_radial.nn.blocks import softplus
 from vcl_radial.nn.convert import to_bayesian
-from vcl_radial.nn.weights import softplus
 from vcl_radial.posteriors import families
 
 FAMILIES = list(families())

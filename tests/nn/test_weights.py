@@ -16,8 +16,9 @@ from vcl_radial.nn import (
     kl_divergence,
     posterior_blocks,
 )
+from vcl_radial.nn.blocks import inverse_softplus
 from vcl_radial.nn.movement import movement
-from vcl_radial.nn.weights import held_scales, inverse_softplus
+from vcl_radial.nn.weights import held_scales
 from vcl_radial.posteriors import Gaussian
 
 CLOSED_FORM = ["gaussian", "radial"]

@@ -16,7 +16,6 @@ from reports.seeds.pruning.mlp.pruning import (
 from reports.seeds.pruning.mlp.training import load_stream, make_network, train
 from reports.seeds.pruning.track import runs_of
 from vcl_radial.nn import PosteriorSettings
-from vcl_radial.nn.weights import PosteriorBlock
 from vcl_radial.optimizers.natural_gradient import LEFT
 
 
@@ -103,7 +102,7 @@ def test_the_layers_read_off_are_the_network(name):
 @pytest.mark.parametrize("family", ["gaussian", "radial"])
 def test_sigma_is_the_standard_deviation_of_one_weights_draws(family):
     torch.manual_seed(0)
-    block = PosteriorBlock(torch.zeros(1, 50), PosteriorSettings(family, initial_rho=-1.0))
+    block = PosteriorSettings(family, initial_rho=-1.0).make_block(torch.zeros(1, 50))
     torch.nn.init.uniform_(block.rho, -2, 0)
     drawn = block.posterior.sample(40_000).std(0)
     torch.testing.assert_close(drawn, block.weight_noise(), rtol=0.03, atol=0)

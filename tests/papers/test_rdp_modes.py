@@ -6,8 +6,8 @@ from scipy import optimize, stats
 from reports.seeds.pruning.lenet.modes import choose_cuts, log_modes, scores, units_above
 from reports.seeds.pruning.lenet.network import SETS
 from reports.seeds.pruning.lenet.start import RDPStart
+from vcl_radial.nn.blocks import softplus
 from vcl_radial.nn.linear import he_normal
-from vcl_radial.nn.weights import softplus
 
 SIZES = {"conv1": 20, "conv2": 50, "inputs": 800, "hidden": 500}
 

@@ -14,7 +14,7 @@ from retinopathy_helpers import assert_stopping_changes_no_file, execute, recipe
 from vcl_radial.errors import DataError
 from vcl_radial.metrics import mean_and_standard_error
 from vcl_radial.nn import kl_divergence
-from vcl_radial.nn.weights import PosteriorBlock
+from vcl_radial.nn.blocks import PosteriorBlock
 from vcl_radial.reporting.gather import gather
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.sections import Figure, Table

@@ -9,7 +9,7 @@ from torch.optim import SGD, Adam, AdamW
 from torch.optim.lr_scheduler import StepLR
 
 from vcl_radial.errors import UserError
-from vcl_radial.nn.weights import PosteriorBlock
+from vcl_radial.nn.blocks import PosteriorBlock
 from vcl_radial.optimizers.schedules import SCHEDULES, constant, cosine
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from vcl_radial.nn.weights import softplus
+from vcl_radial.nn.blocks import softplus
 
 
 def contents(state: Any) -> Set[bytes]:

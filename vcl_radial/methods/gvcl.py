@@ -34,7 +34,8 @@ from vcl_radial.config.ranges import NotNegative
 from vcl_radial.errors import UserError
 from vcl_radial.methods.tasks import Task
 from vcl_radial.methods.vcl import VCL
-from vcl_radial.nn.weights import PosteriorBlock, VariationalWeights
+from vcl_radial.nn.blocks import PosteriorBlock
+from vcl_radial.nn.weights import VariationalWeights
 
 
 class GVCL(VCL):

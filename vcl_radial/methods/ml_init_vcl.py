@@ -21,8 +21,9 @@ from torch import nn
 from vcl_radial.config.ranges import CountOrZero
 from vcl_radial.methods.base import WarmUp
 from vcl_radial.methods.vcl import VCL
+from vcl_radial.nn.blocks import PosteriorBlock
 from vcl_radial.nn.rdp import RDPBlock, RDPWeights
-from vcl_radial.nn.weights import PosteriorBlock, drawn_by
+from vcl_radial.nn.weights import drawn_by
 
 _NO_NOISE = -30.0
 """A rho whose scale, 1e-13, is lost in the rounding of any mean that matters."""

@@ -2,7 +2,7 @@
 
    All arrays are float32, contiguous and of groups x D weights, unless said otherwise; what is summed
    over a group is summed in float64. The equations are those of `posteriors/radial_kl.py`,
-   `posteriors/log_radius.py` and `nn/weights.py`, which are what this file is tested against. */
+   `posteriors/log_radius.py` and `nn/blocks.py`, which are what this file is tested against. */
 
 #include "step.h"
 

@@ -1,5 +1,6 @@
 """Layers, heads and networks whose weights have a posterior."""
 
+from vcl_radial.nn.blocks import PosteriorBlock
 from vcl_radial.nn.carry import (
     consolidate,
     kl_divergence,
@@ -14,7 +15,7 @@ from vcl_radial.nn.heads import MultiHead, SingleHead
 from vcl_radial.nn.linear import BayesianLinear, PointLinear
 from vcl_radial.nn.mlp import MLP
 from vcl_radial.nn.parameters import parameters_in_use
-from vcl_radial.nn.weights import PosteriorBlock, PosteriorSettings, VariationalWeights
+from vcl_radial.nn.weights import PosteriorSettings, VariationalWeights
 from vcl_radial.nn.with_heads import WithHeads
 
 __all__ = [

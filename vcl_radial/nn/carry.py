@@ -7,8 +7,9 @@ from collections.abc import Collection, Iterator
 import torch
 from torch import Tensor, nn
 
+from vcl_radial.nn.blocks import PosteriorBlock
 from vcl_radial.nn.heads import MultiHead
-from vcl_radial.nn.weights import PosteriorBlock, VariationalWeights
+from vcl_radial.nn.weights import VariationalWeights
 
 
 def variational_weights(network: nn.Module, tasks: Collection[int]) -> Iterator[VariationalWeights]:

@@ -16,9 +16,10 @@ from torch import Tensor, nn
 from torch.optim import Adam, Optimizer
 
 from vcl_radial import native
+from vcl_radial.nn.blocks import PosteriorBlock
 from vcl_radial.nn.compiled_adam import CompiledAdam
 from vcl_radial.nn.drawn_layer import DrawnBlock, DrawnLayer, whole
-from vcl_radial.nn.weights import PosteriorBlock, VariationalWeights
+from vcl_radial.nn.weights import VariationalWeights
 
 _Entry: TypeAlias = tuple[DrawnBlock, native.Gradient, tuple[float, float]]
 """A block, the gradient of its NLL, and the factors of the KL for means and scales."""

@@ -17,6 +17,7 @@ from vcl_radial.likelihoods.noise_precision import BATCH_STEP, NoisePrecision
 from vcl_radial.native import network as c
 from vcl_radial.native.rdp import Factor
 from vcl_radial.native.step import Adam
+from vcl_radial.nn.blocks import softplus
 from vcl_radial.nn.drawn_layer import native_divergence
 from vcl_radial.nn.heads import SingleHead
 from vcl_radial.nn.lane_adam import BETAS, EPSILON
@@ -25,7 +26,7 @@ from vcl_radial.nn.lanes import LaneNoise
 from vcl_radial.nn.linear import BayesianLinear, PointLinear
 from vcl_radial.nn.mlp import MLP
 from vcl_radial.nn.rdp import RDPWeights
-from vcl_radial.nn.weights import VariationalWeights, softplus
+from vcl_radial.nn.weights import VariationalWeights
 
 _LONG = 8
 

@@ -15,8 +15,9 @@ import torch
 from torch import Tensor
 
 from vcl_radial import native
+from vcl_radial.nn.blocks import PosteriorBlock
 from vcl_radial.nn.grouping import Layer
-from vcl_radial.nn.weights import PosteriorBlock, VariationalWeights
+from vcl_radial.nn.weights import VariationalWeights
 from vcl_radial.posteriors import Gaussian, Posterior, Radial, RadialEq44
 from vcl_radial.posteriors.transforms import transformed
 

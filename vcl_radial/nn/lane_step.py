@@ -17,10 +17,10 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from vcl_radial import native
+from vcl_radial.nn.blocks import softplus
 from vcl_radial.nn.drawn_layer import native_divergence
 from vcl_radial.nn.lane_adam import BETAS, EPSILON, LaneAdam, per_lane
 from vcl_radial.nn.lanes import LaneBlock, LaneFactor, LaneNoise, Lanes, draw_factor
-from vcl_radial.nn.weights import softplus
 from vcl_radial.posteriors import Radial
 from vcl_radial.posteriors.rdp import RDP
 

@@ -20,11 +20,12 @@ from torch.func import functional_call
 from torch.nn.functional import normalize
 
 from vcl_radial.errors import UserError
+from vcl_radial.nn.blocks import PosteriorBlock, softplus
 from vcl_radial.nn.carry import consolidate, variational_weights
 from vcl_radial.nn.dropout import MCDropout
 from vcl_radial.nn.heads import MultiHead
 from vcl_radial.nn.rdp import RDPBlock, RDPWeights, angles_of_key, rdp
-from vcl_radial.nn.weights import PosteriorBlock, VariationalWeights, softplus
+from vcl_radial.nn.weights import VariationalWeights
 from vcl_radial.posteriors import Posterior
 from vcl_radial.posteriors.families import name_of
 from vcl_radial.posteriors.rdp import RDP, HalfCauchyPrior, RDPNoise

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 
-from vcl_radial.nn.weights import PosteriorBlock, rho_of, softplus
+from vcl_radial.nn.blocks import PosteriorBlock, rho_of, softplus
+from vcl_radial.posteriors import Posterior
 from vcl_radial.posteriors.correlated import Correlated
-
-if TYPE_CHECKING:
-    from vcl_radial.nn.weights import PosteriorSettings
 
 START = 0.1
 """The root mean square of a factor at the start, which is the length of each row of U.
@@ -39,11 +37,12 @@ class LowRankBlock(PosteriorBlock):
     factor: nn.Parameter
     prior_factor: Tensor
 
-    def __init__(self, mean: Tensor, settings: PosteriorSettings) -> None:
-        super().__init__(mean, settings)
+    def __init__(
+        self, mean: Tensor, family: type[Posterior], rho: float, prior_scale: float, rank: int
+    ) -> None:
+        super().__init__(mean, family, rho, prior_scale)
         groups, D = mean.shape
-        shape = groups, min(settings.rank, D), D
-        self.factor = nn.Parameter(_start(shape).to(mean))
+        self.factor = nn.Parameter(_start((groups, rank, D)).to(mean))
         self.register_buffer("prior_factor", torch.zeros_like(self.factor))
         self._held: Correlated | None = None
 

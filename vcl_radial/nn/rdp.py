@@ -25,15 +25,10 @@ from torch.nn.functional import normalize
 
 from vcl_radial import native
 from vcl_radial.errors import UserError, bad_value
+from vcl_radial.nn.blocks import PosteriorBlock, inverse_softplus, softplus
 from vcl_radial.nn.grouping import Layer
 from vcl_radial.nn.states import OfAKind
-from vcl_radial.nn.weights import (
-    PosteriorBlock,
-    PosteriorSettings,
-    VariationalWeights,
-    inverse_softplus,
-    softplus,
-)
+from vcl_radial.nn.weights import PosteriorSettings, VariationalWeights
 from vcl_radial.posteriors.bessel import bessel_ratio
 from vcl_radial.posteriors.log_normal_radius import LogNormal
 from vcl_radial.posteriors.rdp import RDP, HalfCauchyPrior
@@ -230,7 +225,7 @@ class RDPWeights(VariationalWeights):
             else RDPBlock(columns.transpose(0, 1).flatten(1), noise, first_prior)
         )
         gaussian = PosteriorSettings("gaussian", initial_noise=settings.initial_noise)
-        self.bias = None if bias is None else PosteriorBlock(bias[None], gaussian)
+        self.bias = None if bias is None else gaussian.make_block(bias[None])
 
     def posterior_blocks(self) -> list[PosteriorBlock]:
         """The blocks of a location-scale family: the bias."""

@@ -27,8 +27,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
+from vcl_radial.nn.blocks import PosteriorBlock
 from vcl_radial.nn.linear import BayesianLinear
-from vcl_radial.nn.weights import PosteriorBlock, VariationalWeights
+from vcl_radial.nn.weights import VariationalWeights
 from vcl_radial.posteriors import Gaussian, Radial
 
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from math import expm1, log
 from typing import Any, Final, Protocol, cast
 
 import torch
 from torch import Tensor, nn
 
 from vcl_radial.errors import bad_value
+from vcl_radial.nn.blocks import PosteriorBlock, inverse_softplus
 from vcl_radial.nn.grouping import Layer, grouping
+from vcl_radial.nn.low_rank import LowRankBlock
 from vcl_radial.nn.states import OfAKind
-from vcl_radial.posteriors import Gaussian, Posterior, family
+from vcl_radial.posteriors import Posterior, family
 from vcl_radial.posteriors.correlated import Correlated
 from vcl_radial.posteriors.families import name_of
-from vcl_radial.posteriors.transforms import transformed
 
 
 @dataclass(frozen=True)
@@ -73,11 +73,11 @@ class PosteriorSettings:
 
     def make_block(self, mean: Tensor) -> PosteriorBlock:
         """The posterior over groups `[groups, D]` with these means."""
-        if not issubclass(family(self.family), Correlated):
-            return PosteriorBlock(mean, self)
-        from vcl_radial.nn.low_rank import LowRankBlock  # which derives from PosteriorBlock
-
-        return LowRankBlock(mean, self)
+        cls, D = family(self.family), mean.shape[-1]
+        start = mean, cls, self.rho(D), self.prior_scale
+        if issubclass(cls, Correlated):
+            return LowRankBlock(*start, min(self.rank, D))
+        return PosteriorBlock(*start)
 
     def rho(self, group_size: int) -> float:
         """The initial rho of a group of that many weights."""
@@ -94,140 +94,6 @@ class LayerSettings(Protocol):
     def make_weights(self, weight: Tensor, bias: Tensor | None) -> VariationalWeights:
         """The posterior over a layer's weight `[out, ...]` and bias `[out]` with these means."""
         ...
-
-
-def inverse_softplus(scale: float) -> float:
-    """The rho with log(1 + exp(rho)) = scale, exact for small scales too."""
-    return scale if scale > 30 else log(expm1(scale))
-
-
-def softplus(rho: Tensor) -> Tensor:
-    """Scale = log(1 + exp(rho)), several times faster on a CPU than PyTorch's own."""
-    if transformed():
-        return torch.logaddexp(rho, torch.zeros_like(rho))
-    scale: Tensor = _Softplus.apply(rho)
-    return scale
-
-
-def rho_of(scale: Tensor) -> Tensor:
-    """The rho with softplus(rho) = scale, entry by entry, exact for small scales too."""
-    return scale + torch.log(-torch.expm1(-scale))
-
-
-class _Softplus(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, rho: Tensor) -> Tensor:
-        ctx.save_for_backward(rho)
-        # max(rho, 0) + log1p(y) with y = exp(-|rho|) and log1p(y) = 2 artanh(y / (2 + y)): on a
-        # CPU log1p goes weight by weight where exp and artanh are vectorised.
-        y = rho.abs().neg_().exp_()
-        return y.div_(y + 2).atanh_().mul_(2).add_(rho.clamp(min=0))
-
-    @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> Tensor:
-        (rho,) = ctx.saved_tensors
-        slope: Tensor = rho.sigmoid()
-        return slope.mul(grad)
-
-
-class PosteriorBlock(OfAKind):
-    """A block of independent groups: q(w) = prod_g family(mean_g, softplus(rho_g)).
-
-    Parameters and buffers have shape `[groups, D]`. The prior starts as N(0, prior_scale^2 I);
-    `consolidate` makes the posterior the prior. Both travel in the state dict.
-    """
-
-    mean: nn.Parameter
-    rho: nn.Parameter
-    prior_mean: Tensor
-    prior_scale: Tensor
-
-    def __init__(self, mean: Tensor, settings: PosteriorSettings) -> None:
-        super().__init__()
-        self.family = family(settings.family)
-        self.mean = nn.Parameter(mean)
-        self._first_rho = settings.rho(mean.shape[-1])
-        self.rho = nn.Parameter(torch.full_like(mean, self._first_rho))
-        self.register_buffer("prior_mean", torch.zeros_like(mean))
-        self.register_buffer("prior_scale", torch.full_like(mean, settings.prior_scale))
-        self.carried = False
-        self.stretch: Tensor | None = None
-        """`[groups, D]`; multiplies the means' distances from the prior's in the KL, where set."""
-        self._held_scale: Tensor | None = None
-
-    @property
-    def posterior(self) -> Posterior:
-        """The approximate posterior q(w)."""
-        held = None if torch.is_grad_enabled() else self._held_scale
-        scale = softplus(self.rho) if held is None else held
-        return self.family(self.mean, scale)
-
-    def sample(self) -> Tensor:
-        """Draw w ~ q(w), reparameterised, `[groups, D]`."""
-        return self.posterior.sample(1).squeeze(0)
-
-    @torch.no_grad()
-    def scale(self) -> Tensor:
-        """softplus(rho) without gradient."""
-        return softplus(self.rho)
-
-    def weight_noise(self) -> Tensor:
-        """The standard deviation of each weight's noise, `[groups, D]`."""
-        return self.posterior.scale / self.family.scale_for_weight_noise(1.0, self.mean.shape[-1])
-
-    def prior_noise(self) -> Tensor:
-        """The same under the prior."""
-        D = self.mean.shape[-1]
-        return self.prior_scale / self.prior_family.scale_for_weight_noise(1.0, D)
-
-    def hold_scale(self, hold: bool) -> None:
-        """Compute the scale once for all draws without gradient, until told otherwise."""
-        self._held_scale = self.scale() if hold else None
-
-    @property
-    def prior(self) -> Posterior:
-        """The prior p(w): Gaussian before the first task, afterwards of the posterior's family."""
-        return self.prior_family(self.prior_mean, self.prior_scale)
-
-    @property
-    def prior_family(self) -> type[Posterior]:
-        """The prior's family: Gaussian before the first task, afterwards the posterior's."""
-        return self.family if self.carried else Gaussian
-
-    def kl(self) -> Tensor:
-        """KL(q || p) summed over the groups, a scalar in nats."""
-        q, p = self.posterior, self.prior
-        if self.stretch is not None:
-            # Seen from the prior's mean: added to it, a small distance would be rounded off.
-            q = self.family(self.stretch * (q.mean - p.mean), q.scale)
-            p = self.prior_family(torch.zeros_like(p.mean), p.scale)
-        return q.kl(p).sum()
-
-    @torch.no_grad()
-    def consolidate(self) -> None:
-        """Make the posterior the prior: p(w) <- q(w)."""
-        self.prior_mean.copy_(self.mean)
-        self.prior_scale.copy_(softplus(self.rho))
-        self.carried = True
-
-    @torch.no_grad()
-    def restart_noise(self) -> None:
-        """Give every scale the value that it had before the first task, unless rho is frozen."""
-        if self.rho.requires_grad:
-            self.rho.fill_(self._first_rho)
-
-    @property
-    def kind(self) -> str:
-        """The family."""
-        return f"posterior = {name_of(self.family)!r}"
-
-    def get_extra_state(self) -> dict[str, Any]:
-        """The kind, and whether the prior is a carried posterior; part of the state dict."""
-        return super().get_extra_state() | {"carried": self.carried}
-
-    def set_extra_state(self, state: dict[str, Any]) -> None:
-        """Take over what `get_extra_state` gave."""
-        self.carried = state["carried"]
 
 
 @contextmanager

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from reports.seeds.pruning.lenet.network import SETS, BayesianLeNet, Kept
+from vcl_radial.nn.blocks import softplus
 from vcl_radial.nn.rdp import RDPBlock
-from vcl_radial.nn.weights import softplus
 
 GROUPS = {
     "conv1": (("conv1", "rows"), ("conv2", "columns")),

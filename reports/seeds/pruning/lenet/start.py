@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from vcl_radial.nn.blocks import inverse_softplus
 from vcl_radial.nn.rdp import RDPBlock, RDPSettings, RDPWeights
-from vcl_radial.nn.weights import inverse_softplus
 from vcl_radial.posteriors.von_mises_fisher import concentration_for_length
 
 _NOISE = 1e-6
