@@ -1,7 +1,7 @@
-"""Features that stay as they are: what a model that is linear in its weights sees of inputs.
+"""Fixed features: the inputs of a model that is linear in its weights.
 
-They may look at the inputs of the first task before it is learned, and at no label; but for a body
-that learns the first task itself.
+They may look at the inputs of the first task before training, and at no label. A body that learns
+the first task is the exception.
 """
 
 from vcl_radial.features.base import Features

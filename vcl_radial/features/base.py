@@ -1,4 +1,4 @@
-"""What all features are: a map of inputs that is fitted once, or not at all."""
+"""The base of all features: a map of inputs that is fitted once, or not at all."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from collections.abc import Callable, Iterable
 from torch import Tensor, nn
 
 InputsOf = Callable[[], Iterable[Tensor]]
-"""Gives all inputs of a task in batches `[B, ...]`, whenever it is called."""
+"""Gives all inputs of a task in batches `[B, ...]` at every call."""
 
 
 class Features(nn.Module, ABC):
-    """phi(x), `[B, D]`, of inputs `[B, ...]`; no gradient reaches the map.
+    """A map phi of inputs `[B, ...]` to features `[B, D]`, without gradient in its weights.
 
     Attributes:
-        size: D.
+        size: D, the number of features.
     """
 
     size: int
 
     def fit(self, inputs: InputsOf) -> None:
-        """Look at the first task's inputs, before anything is learned of it.
+        """Look at the first task's inputs before training.
 
         Raises:
-            UserError: the map is none of such inputs.
+            UserError: The map does not take such inputs.
         """
 
     @abstractmethod
@@ -33,7 +33,7 @@ class Features(nn.Module, ABC):
 
 
 def moments(inputs: InputsOf) -> tuple[float, float]:
-    """Mean and standard deviation of all numbers of some inputs, the second at least 1e-6."""
+    """Mean and standard deviation of all numbers of the inputs; the deviation is at least 1e-6."""
     count, total, squares = 0, 0.0, 0.0
     for x in inputs():
         numbers = x.double()

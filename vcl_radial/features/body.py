@@ -1,4 +1,4 @@
-"""The body of a network as features, under the weights that it starts with or the first task's."""
+"""The body of a network as features, with its initial weights or those of the first task."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ _LINEAR = nn.Linear | BayesianLinear
 
 
 class Body(Features):
-    """What a network gives to its heads, under the weights that it has.
+    """The features that a network gives to its heads, under its present weights.
 
-    Weights with a posterior are at its mean.
+    Weights with a posterior are at the posterior's mean.
 
     Args:
-        network: whose heads are taken away.
+        network: a network; its heads are removed.
 
     Raises:
-        UserError: it has no linear heads.
+        UserError: The network has no linear heads.
     """
 
     def __init__(self, network: nn.Module) -> None:
@@ -42,12 +42,12 @@ class Body(Features):
 
 
 class FirstTaskBody(Body):
-    """The same under the weights that the network has learned the first task with.
+    """The features of a network's body with the weights that it learned on the first task.
 
-    Until `hold` its weights are trained, under the head that was taken away.
+    Its weights are trained until `hold`, with the removed head.
 
     Attributes:
-        held: whether they stay as they are.
+        held: whether the weights are fixed.
     """
 
     held: Tensor
@@ -58,17 +58,17 @@ class FirstTaskBody(Body):
         self._resting: list[nn.Parameter] = []
 
     def outputs(self, x: Tensor) -> Tensor:
-        """What the head that was taken away says of inputs, `[B, C]`."""
+        """The outputs of the removed head for inputs, `[B, C]`."""
         outputs: Tensor = self.taken(self.body(x))
         return outputs
 
     def hold(self) -> None:
-        """Let the weights stay as they are."""
+        """Fix the weights."""
         self.held.fill_(True)
         self._rest()
 
     def release(self) -> None:
-        """Let the weights be trained again."""
+        """Make the weights trainable again."""
         self.held.fill_(False)
         self._rest()
 
@@ -77,7 +77,7 @@ class FirstTaskBody(Body):
         self._rest()
 
     def _rest(self) -> None:
-        """Freeze what is trainable while weights are held; afterwards thaw that and no more."""
+        """Freeze trainable weights while they are held; afterwards unfreeze only those."""
         if self.held:
             self._resting += [weight for weight in self.parameters() if weight.requires_grad]
         for weight in self._resting:
@@ -87,20 +87,20 @@ class FirstTaskBody(Body):
 
 
 def at_mean(body: nn.Module, x: Tensor) -> Tensor:
-    """The features of inputs in evaluation mode, at the mean of weights that have a posterior."""
+    """The features of inputs in evaluation mode, at the means of weights with a posterior."""
     features: Tensor
     with in_mode(body, training=False):
         if not any(isinstance(module, VariationalWeights) for module in body.modules()):
             features = body(x)
             return features
-        # Layers take their means only where gradients are wanted.
+        # Layers use their means only where gradients are enabled.
         with at_means(body), torch.enable_grad():
             features = body(x)
         return features.detach()
 
 
 def _linear_head(network: nn.Module) -> nn.Linear | BayesianLinear:
-    """The layer of a network with one head, or the first task's."""
+    """The output layer of a network with one head, or of the first task's head."""
     if isinstance(layer := first_head(network), _LINEAR):
         return layer
     raise UserError(
@@ -110,10 +110,10 @@ def _linear_head(network: nn.Module) -> nn.Linear | BayesianLinear:
 
 
 class BodyWithHead(nn.Module):
-    """A body under the head that was taken away from it: a network with one head, to be trained.
+    """A body with the head that was removed from it: a trainable network with one head.
 
     Args:
-        features: that share their weights with it.
+        features: features that share their weights with this network.
     """
 
     def __init__(self, features: Body) -> None:

@@ -1,4 +1,4 @@
-"""The inputs themselves."""
+"""The inputs as features."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from vcl_radial.features.base import Features
 
 
 class Inputs(Features):
-    """phi(x) = x, flattened.
+    """The flattened inputs, phi(x) = x.
 
     Args:
-        size: how many numbers an input has.
+        size: the number of values in an input.
     """
 
     def __init__(self, size: int) -> None:

@@ -13,13 +13,13 @@ from vcl_radial.errors import UserError
 from vcl_radial.features.base import Features, InputsOf
 
 IMAGES = 4_000
-"""Images of the first task that patches are taken from."""
+"""Number of images of the first task that patches come from."""
 
 PATCHES = 100_000
-"""Patches that are whitened."""
+"""Number of patches that the whitening uses."""
 
 _CHUNK = 32
-"""Images at a time, whose responses fit into the caches."""
+"""Images at a time; their responses fit into the caches."""
 
 _CONTRAST = 0.3
 _RIDGE = 0.1
@@ -27,23 +27,24 @@ _THRESHOLD = 0.5
 
 
 class Patches(Features):
-    """phi(x) = sqrt(mean over a cell of max(0, f'u - 1/2)), of whitened patches u of an image.
+    """phi(x) = sqrt(mean over a cell of max(0, f'u - 1/2)) for whitened patches u of an image.
 
-    u = V (p / std(p) - mean), of a patch p less its mean, with 0.3 added to its deviation; V is the
-    inverse root of the covariance of such patches plus 0.1 (ZCA). The filters f are patches of the
-    first task's images in these coordinates, of length 1, drawn at random without a look at labels.
-    A cell is one of `pool` x `pool` of the image. With `mirror`, phi is the mean over an image and
-    its mirror image, for classes that a mirror does not change.
+    u = V (p / std(p) - mean) for a patch p less its mean, with 0.3 added to its deviation; V is the
+    inverse root of the covariance of such patches plus 0.1 (ZCA). The filters f are random patches
+    of the first task's images in these coordinates, of length 1; no label is used. A cell is one of
+    `pool` x `pool` of the image. With `mirror`, phi is the mean over an image and its mirror image,
+    for classes that a mirror does not change.
 
     Args:
-        shape: of an input: an image (C, H, W), or (n,) for a flat square of one colour or of three.
-        filters: how many patches.
-        patch: their side in pixels.
-        pool: cells along a side.
-        mirror: whether left and right are the same.
+        shape: shape of an input: an image (C, H, W), or (n,) for a flat square of one or three
+            colours.
+        filters: number of filters.
+        patch: side of a patch in pixels.
+        pool: number of cells along a side.
+        mirror: whether left and right are equivalent.
 
     Raises:
-        UserError: inputs are no images, or an option is out of its range.
+        UserError: Inputs are not images, or an option is out of its range.
     """
 
     filters: Tensor
@@ -79,17 +80,17 @@ class Patches(Features):
         self.register_buffer("scale", torch.ones(()))
 
     def fit(self, inputs: InputsOf) -> None:
-        """Take filters from the images; which ones follows from a seed of the start."""
+        """Take filters from the images; the seed drawn at the start selects them."""
         images = torch.cat([x.cpu() for x in inputs()]).float().reshape(-1, *self.shape)
         draw = torch.Generator().manual_seed(int(self.seed))
         images = images[torch.randperm(len(images), generator=draw)[:IMAGES]]
         shift, scale = images.mean(), images.std().clamp(min=1e-6)
-        # A view of all patches, of which some are copied.
-        every = ((images - shift) / scale).unfold(2, self.patch, 1).unfold(3, self.patch, 1)
-        every = every.permute(0, 2, 3, 1, 4, 5)
-        n, high, wide = every.shape[:3]
-        at = torch.randperm(n * high * wide, generator=draw)[:PATCHES]
-        patches = every[at // (high * wide), at // wide % high, at % wide].flatten(1)
+        # This is a view of all patches; only the selected ones are copied.
+        windows = ((images - shift) / scale).unfold(2, self.patch, 1).unfold(3, self.patch, 1)
+        windows = windows.permute(0, 2, 3, 1, 4, 5)
+        n, high, wide = windows.shape[:3]
+        index = torch.randperm(n * high * wide, generator=draw)[:PATCHES]
+        patches = windows[index // (high * wide), index // wide % high, index % wide].flatten(1)
         patches = _normalised(patches)
         count = self.filters.shape[1]
         if len(patches) < count:
@@ -100,17 +101,17 @@ class Patches(Features):
         mean = patches.mean(0)
         values, vectors = torch.linalg.eigh(torch.cov(patches.T).double())
         whiten = ((vectors * (values.clamp(min=0) + _RIDGE).rsqrt()) @ vectors.T).float()
-        chosen = patches[torch.randperm(len(patches), generator=draw)[:count]]
-        chosen = (chosen - mean) @ whiten
+        selected = patches[torch.randperm(len(patches), generator=draw)[:count]]
+        selected = (selected - mean) @ whiten
         # f'V(p - mean) = (V f)'p - (V f)'mean
-        filters = whiten @ (chosen / chosen.norm(dim=1, keepdim=True)).T
+        filters = whiten @ (selected / selected.norm(dim=1, keepdim=True)).T
         self.filters.copy_(filters)
         self.offset.copy_(mean @ filters)
         self.shift.copy_(shift)
         self.scale.copy_(scale)
 
     def forward(self, x: Tensor) -> Tensor:
-        """`[B, filters * pool^2]`; 0 before the filters are known."""
+        """The features `[B, filters * pool^2]`; 0 before the filters are known."""
         images = (x.float().reshape(-1, *self.shape) - self.shift) / self.scale
         return torch.cat([self._features(part) for part in torch.split(images, _CHUNK)])
 
@@ -120,8 +121,8 @@ class Patches(Features):
         return self._pooled(images)
 
     def _pooled(self, images: Tensor) -> Tensor:
-        # f'(p - mean p) / (sd p + c) of all patches p: a convolution, as whitened filters have the
-        # mean 0, over the deviation in a box.
+        # f'(p - mean p) / (sd p + c) for all patches p is a convolution over the deviation in a
+        # box, since whitened filters have the mean 0.
         colours, side = self.shape[0], self.patch
         filters = self.filters.T.reshape(-1, colours, side, side)
         mean = avg_pool2d(images.mean(1, keepdim=True), side, 1)
@@ -134,7 +135,7 @@ class Patches(Features):
 
 
 def _image(shape: Sequence[int]) -> tuple[int, int, int]:
-    """(C, H, W) of an input of this shape."""
+    """The image shape (C, H, W) of an input of this shape."""
     if len(shape) == 3:
         return shape[0], shape[1], shape[2]
     for colours in (1, 3):
@@ -148,6 +149,6 @@ def _image(shape: Sequence[int]) -> tuple[int, int, int]:
 
 
 def _normalised(patches: Tensor) -> Tensor:
-    """Less their mean, over their standard deviation and a little; `[n, values]`."""
+    """Subtract each patch's mean, divide by its deviation plus `_CONTRAST`; `[n, values]`."""
     centred = patches - patches.mean(1, keepdim=True)
     return centred / (centred.std(1, keepdim=True) + _CONTRAST)

@@ -1,4 +1,4 @@
-"""Random rectified units (Rahimi and Recht 2008; of features: RanPAC, McDonnell et al. 2023)."""
+"""Random rectified units (Rahimi and Recht 2008; on features: RanPAC, McDonnell et al. 2023)."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from vcl_radial.features.base import Features, InputsOf, moments
 class RandomReLU(Features):
     """phi(x) = max(0, W (z(x) - m) / s + b), with W ~ N(0, 1 / d) and b ~ U(-1, 1) drawn once.
 
-    z(x) are d other features, such as the inputs themselves; m and s are the mean and the standard
-    deviation of all their values over the first task, 0 and 1 before it. W stays as it is drawn, so
-    that a seed gives it; b takes in m.
+    z(x) are d other features, such as the inputs; m and s are the mean and the standard deviation
+    of all their values over the first task, 0 and 1 before it. W stays as drawn, so that a seed
+    determines it; b includes m.
 
     Args:
-        of: z.
-        units: D.
+        of: the features z.
+        units: D, the number of units.
 
     Raises:
-        UserError: there are none.
+        UserError: The number of units is below 1.
     """
 
     weight: Tensor
@@ -38,13 +38,13 @@ class RandomReLU(Features):
         self.register_buffer("scale", torch.ones(()))
 
     def fit(self, inputs: InputsOf) -> None:
-        """Fit z, keep s, and take m into b: b - W m / s."""
+        """Fit z, store s, and include m in b: b - W m / s."""
         self.of.fit(inputs)
         mean, deviation = moments(lambda: map(self.of, inputs()))
         self.scale.fill_(deviation)
         self.bias.sub_(self.weight.sum(1), alpha=mean / deviation)
 
     def forward(self, x: Tensor) -> Tensor:
-        """`[B, units]`."""
+        """The features `[B, units]`."""
         z, factor = self.of(x).to(self.bias), 1 / float(self.scale)
         return torch.addmm(self.bias, z, self.weight.T, alpha=factor).relu_()

@@ -1,6 +1,6 @@
-"""A body that learns in the neighbourhood of its start, where what it has learned stays valid.
+"""The tangent features of a body: a model that is linear in weights around the body's start.
 
-In place of the weights of a body, each output of a head moves its own copy of them, along m random
+Instead of the body's weights, each output of a head moves its own copy of them, along m random
 directions of rank one in every layer,
 
     W_l = W_l0 + sum_k v_lk a_lk b_lk',    a_lk ~ N(0, I),   b_lk ~ N(0, I)
@@ -10,10 +10,10 @@ and the network is linear in v, as it is to first order around the start (Jacot,
 
     f(x) = w' phi(x) + sum_lk v_lk t_lk(x),    t_lk = (a_lk' g_l) (b_lk' h_l)
 
-for the layer's input h_l and the gradient g_l of u' phi at its output; of a convolution summed over
-its places. So w and v have a conjugate posterior, that of the head, and no body moves under old
-statistics. On average over the directions t_l(x)' t_l(z) / m is the layer's part of the neural
-tangent kernel, <g_l(x), g_l(z)> <h_l(x), h_l(z)> of a linear layer.
+for the layer's input h_l and the gradient g_l of u' phi at its output, summed over places for a
+convolution. So w and v have the head's conjugate posterior, and the body stays fixed under the
+statistics of earlier tasks. On average over the directions t_l(x)' t_l(z) / m is the layer's part
+of the neural tangent kernel, <g_l(x), g_l(z)> <h_l(x), h_l(z)> for a linear layer.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ class Tangent(Body):
     inputs, so that all layers weigh the same. A bias is a weight of an input 1.
 
     Args:
-        network: of point estimates, whose heads are taken away.
-        directions: m.
+        network: a network of point estimates; its heads are removed.
+        directions: m, the number of directions per layer.
 
     Raises:
-        UserError: it has no linear heads or its body no linear layer, or m is less than 1.
+        UserError: The network has no linear heads, its body has no linear layer, or m is below 1.
     """
 
     readout: Tensor
@@ -89,7 +89,7 @@ class Tangent(Body):
             torch.enable_grad(),
             recorded_calls(layers) as calls,
         ):
-            # The weights are held: the inputs let a graph be made.
+            # The weights are frozen, so the graph starts at the inputs.
             phi = self.body(x.detach().requires_grad_())
             projection = (phi @ self.readout.to(phi)).sum()
         called = {call.layer: call for call in calls}
@@ -106,18 +106,20 @@ class Tangent(Body):
             if layer.bias is not None:
                 right, bias = right[:, :-1], right[:, -1]
             if isinstance(layer, nn.Linear):
-                seen = h @ right.T if layer.bias is None else torch.addmm(bias, h, right.T)
-                yield (g @ left.T) * seen
+                input_products = (
+                    h @ right.T if layer.bias is None else torch.addmm(bias, h, right.T)
+                )
+                yield (g @ left.T) * input_products
                 continue
-            t = torch.cat([*_of_images(layer, h, g, left, right)])
+            t = torch.cat([*_image_tangents(layer, h, g, left, right)])
             yield t if layer.bias is None else t + (g.sum((2, 3)) @ left.T) * bias
 
 
-def _of_images(
+def _image_tangents(
     layer: nn.Conv2d, h: Tensor, g: Tensor, left: Tensor, right: Tensor
 ) -> Iterator[Tensor]:
-    """a_k' (sum over places of g h') b_k, `[B, m]`, of a convolution, for some images at a time."""
+    """a_k' (sum over places of g h') b_k of a convolution, `[B, m]` for some images at a time."""
     images = max(1, LARGEST_CHUNK // right.numel())
-    for some, gradients in zip(torch.split(h, images), torch.split(g, images), strict=True):
-        of_weights = gradients.flatten(2) @ patches(layer, some).mT
-        yield ((left @ of_weights) * right).sum(2)
+    for h_part, gradients in zip(torch.split(h, images), torch.split(g, images), strict=True):
+        weight_gradients = gradients.flatten(2) @ patches(layer, h_part).mT
+        yield ((left @ weight_gradients) * right).sum(2)
