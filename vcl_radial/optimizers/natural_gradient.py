@@ -13,13 +13,13 @@ from vcl_radial.errors import UserError
 from vcl_radial.nn import WeightPosterior
 
 LEFT: Final = 1e-4
-"""The share of its first curvature that may be in what a task carries on."""
+"""The largest share of the first curvature in the curvature that a task carries on."""
 
 
 class NaturalGradient(Optimizer):
     """Move the means and precisions of a mean-field Gaussian posterior together.
 
-    With g the mean gradient of a mini-batch's NLL at weights drawn from q, h what stands for its
+    With g the mean gradient of a mini-batch's NLL at weights drawn from q, h an estimate of its
     curvature there, and delta = prior_precision / ess:
 
         s    <- beta2 s + (1 - beta2) h
@@ -27,16 +27,17 @@ class NaturalGradient(Optimizer):
         mean <- mean - lr m / (1 - beta1^t) / metric(s, delta)
         precision = ess (s + delta)
 
-    What h and the metric are is the subclass's. The mean is stationary for
-    E_q[mean NLL] + KL(q || p) / ess whatever they are, and the precision where E_q[h] is the
-    diagonal Hessian. s starts at a curvature instead of at 0, and so has no bias to correct.
+    Subclasses define h and the metric. For any choice the mean is stationary for
+    E_q[mean NLL] + KL(q || p) / ess; the precision is where E_q[h] is the diagonal Hessian. s
+    starts at a curvature instead of at 0, and so has no bias to correct.
 
-    Source: Khan et al. 2018, whose prior N(0, 1/prior_precision) is widened here to one with a mean
-    and a precision for each weight.
+    Source: Khan et al. 2018, with their prior N(0, 1/prior_precision) generalised to a mean and a
+    precision for each weight.
 
     Args:
-        posteriors: of the parameters to train; s starts where it gives their present precision.
-        lr: the step.
+        posteriors: posteriors of the parameters to train; s starts at the value that gives their
+            present precision.
+        lr: the step size.
         ess: effective sample size, N if nothing is tempered; see `effective_sample_size`.
         beta1: decay of the momentum.
         beta2: decay of the curvature.
@@ -51,7 +52,7 @@ class NaturalGradient(Optimizer):
         beta1: float = 0.9,
         beta2: float = 0.999,
     ) -> None:
-        # The count is in the group, so that the state dict has it.
+        # The number of steps is in the group, so that the state dict has it.
         super().__init__([q.mean for q in posteriors], {"lr": lr, "steps": 0})
         self.posteriors, self.ess = posteriors, ess
         self.beta1, self.beta2 = beta1, beta2
@@ -64,7 +65,7 @@ class NaturalGradient(Optimizer):
         raise NotImplementedError
 
     def metric(self, curvature: Tensor, delta: Tensor) -> Tensor:
-        """What the step of a mean is divided by."""
+        """The divisor of the step of a mean."""
         raise NotImplementedError
 
     @torch.no_grad()
@@ -87,7 +88,7 @@ class NaturalGradient(Optimizer):
 
 
 def effective_sample_size(points: int, kl_weight: float) -> float:
-    """N / kl_weight: how many points the data of a task count as.
+    """N / kl_weight, the number of points that the data of a task count as.
 
     A KL with the weight kappa in the loss mean NLL + kappa KL / N has its minimum where
 
@@ -96,7 +97,7 @@ def effective_sample_size(points: int, kl_weight: float) -> float:
     with the curvature that of the mean NLL: as if there were N / kappa points.
 
     Raises:
-        UserError: the weight is 0.
+        UserError: The weight is 0.
     """
     if not kl_weight > 0:
         raise UserError('kl_weight = 0 leaves no prior: raise it, or take strategy = "naive"')
@@ -104,11 +105,11 @@ def effective_sample_size(points: int, kl_weight: float) -> float:
 
 
 def decay_within(steps: int) -> float:
-    """beta2 = min(0.999, LEFT^(1 / steps)), so that s forgets within a task what it starts with.
+    """beta2 = min(0.999, LEFT^(1 / steps)), so that s forgets its start within a task.
 
-    Of the first curvature s_0, beta2^steps is left at the end. It is no curvature of any data, and
-    is carried on in every weight and from every task: at 0.999 in 740 steps nearly half of it,
-    which for a noise of 0.03 is a precision of 530 in each weight, whatever the data say of it: the
-    prior would be a penalty on every move, and not on those that matter to the past.
+    At the end s still has the share beta2^steps of the first curvature s_0, which is not the
+    curvature of any data. Every task would carry it on in every weight: at 0.999 in 740 steps
+    nearly half of it remains, which for a noise of 0.03 is a precision of 530 in each weight. The
+    prior would then penalise every move, not only those that matter to the past.
     """
     return min(0.999, float(LEFT ** (1 / max(steps, 1))))

@@ -12,15 +12,15 @@ from vcl_radial.optimizers.natural_gradient import NaturalGradient
 class Vadam(NaturalGradient):
     """Natural-gradient variational inference in the shape of Adam.
 
-    As `NaturalGradient`, with the square of a mini-batch's mean gradient in place of the curvature
-    and its root in the metric, as Adam has them:
+    It is `NaturalGradient` with the square of a mini-batch's mean gradient in place of the
+    curvature and its root in the metric, as in Adam:
 
         h = g^2,    metric = sqrt(s) + delta
 
-    The mean is stationary where it should be. The precision is not: near an optimum g^2 is about
-    1/B of the mean squared gradient of single points. Only at B = 1 does it agree with VOGN.
+    The mean has the right stationary point. The precision has not: near an optimum g^2 is about 1/B
+    of the mean squared gradient of single points. Only at B = 1 does it agree with VOGN.
 
-    Source: Khan et al. 2018, Fig. 1 (Vadam); there s starts at 0 and is corrected for it.
+    Source: Khan et al. 2018, Fig. 1 (Vadam), where s starts at 0 with a correction for it.
     """
 
     def squares(self) -> Mapping[Tensor, Tensor]:

@@ -13,13 +13,13 @@ from vcl_radial.optimizers.natural_gradient import NaturalGradient
 
 
 class GradientSquares:
-    """Squares of the gradients of single rows, averaged, of all linear layers of a network.
+    """Mean squares of the gradients of single rows, for all linear layers of a network.
 
         h = 1/R sum_i g_i^2,    g_i the gradient of row i's own loss
 
-    gathered in the backward pass of a loss that is a mean over R rows: for y = W x with the
-    gradient d_i of row i's loss with respect to y, the square of W's is d_i^2 (x_i^2)'. Several
-    passes (draws of the weights) are several sets of rows. Each layer is to be used once in a pass.
+    collected in the backward pass of a loss that is a mean over R rows: for y = W x with the
+    gradient d_i of row i's loss in y, the square of W's gradient is d_i^2 (x_i^2)'. Several passes
+    (draws of the weights) are several sets of rows. A pass may use each layer once only.
 
     Args:
         network: the module to watch, until `close` is called.
@@ -34,7 +34,7 @@ class GradientSquares:
         self._hooks = [self._watch(layer) for layer in linear_layers(network)]
 
     def _watch(self, layer: nn.Linear) -> Any:
-        # Taken now: while a pass draws the weights, the layer holds the draw in their place.
+        # Read now: while a pass draws the weights, the layer holds the draw instead.
         weight, bias = layer.weight, layer.bias
 
         def remember(module: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
@@ -53,19 +53,19 @@ class GradientSquares:
         return layer.register_forward_hook(remember)
 
     def _add(self, parameter: Tensor, squares: Tensor, rows: int) -> None:
-        known = self._sums.get(parameter)
-        self._sums[parameter] = squares if known is None else known.add_(squares)
+        total = self._sums.get(parameter)
+        self._sums[parameter] = squares if total is None else total.add_(squares)
         self._rows[parameter] = self._rows.get(parameter, 0) + rows
 
     def take(self) -> dict[Tensor, Tensor]:
-        """The averages of what was gathered since the last call, by parameter."""
-        # The loss is a mean over R rows, so a row's own gradient is R times what was seen.
+        """The averages since the last call, by parameter."""
+        # The loss is a mean over R rows, so a row's gradient is R times the collected one.
         averages = {p: total.mul_(self._rows[p]) for p, total in self._sums.items()}
         self._sums, self._rows = {}, {}
         return averages
 
     def close(self) -> None:
-        """Watch the network no longer."""
+        """Remove the hooks from the network."""
         for hook in self._hooks:
             hook.remove()
 
@@ -74,7 +74,7 @@ def linear_layers(network: nn.Module) -> list[nn.Linear]:
     """The layers of a network that have parameters.
 
     Raises:
-        UserError: one is not linear.
+        UserError: A layer is not linear.
     """
     layers = []
     for layer in network.modules():
@@ -91,7 +91,7 @@ def linear_layers(network: nn.Module) -> list[nn.Linear]:
 class VOGN(NaturalGradient):
     """Natural-gradient variational inference with the squares of single rows' gradients.
 
-    As `NaturalGradient`, with the mean squared gradient of single rows as the curvature:
+    It is `NaturalGradient` with the mean squared gradient of single rows as the curvature:
 
         h = 1/B sum_i g_i^2,    metric = s + delta + damping
 
@@ -102,10 +102,10 @@ class VOGN(NaturalGradient):
     Adam's correction for its start at 0.
 
     Args:
-        posteriors: of the parameters to train.
-        squares: gathers h.
-        damping: added to the curvature in the step only.
-        settings: those of `NaturalGradient`; an `lr` of 1 is a whole natural-gradient step.
+        posteriors: posteriors of the parameters to train.
+        squares: collects h.
+        damping: addend of the curvature, in the step only.
+        settings: settings of `NaturalGradient`; an `lr` of 1 is a whole natural-gradient step.
     """
 
     def __init__(
