@@ -33,12 +33,12 @@ FUNCTIONS: dict[str, Any] = {
     "NATS": verdicts.NATS,
     "POINTS_OF_ACCURACY": verdicts.POINTS_OF_ACCURACY,
     "log_likelihood_over_points": log_likelihood_over_points,
-    "of_difference": verdicts.of_difference,
-    "of_statement": verdicts.of_statement,
+    "verdict_of_difference": verdicts.verdict_of_difference,
+    "verdict_of_statement": verdicts.verdict_of_statement,
     "p_value": p_value,
     "side": verdicts.side,
     "bimodality_gap_fraction": bimodality_gap_fraction,
-    "together": verdicts.together,
+    "verdict_of_parts": verdicts.verdict_of_parts,
 }
 
 
@@ -130,7 +130,7 @@ def _functions(folder: Path, family: Family) -> dict[str, Callable[..., Any]]:
 
     return {
         "csv": csv,
-        "of_figure": partial(verdicts.of_figure, correct=family.corrected),
+        "verdict_of_figure": partial(verdicts.verdict_of_figure, correct=family.corrected),
         "quote": quote,
         "record": record,
         "sign_test": p_of_counts,

@@ -27,7 +27,7 @@ from reports.papers.analysis import Analysis, Setting
 from reports.papers.texts import fill, listed
 from vcl_radial.likelihoods.predict import log_predictive, seeded_rng
 from vcl_radial.metrics import mean_and_standard_error
-from vcl_radial.metrics.verdicts import of_family, together
+from vcl_radial.metrics.verdicts import verdict_of_parts, verdicts_of_family
 from vcl_radial.nn import MLP, PosteriorSettings, posterior_blocks
 from vcl_radial.posteriors import Gaussian
 from vcl_radial.reporting.figures.drawing import DOTTED, Curve, find, key_line, sheet
@@ -257,7 +257,7 @@ def _texts(
     gains = {p: [_gains(curves, p, n, seeds) for n in samples] for p in (_AS_TRAINED, _POSTERIOR)}
     few_and_many = zip(gains[_AS_TRAINED][0], gains[_AS_TRAINED][-1], strict=True)
     fewer = [few - many for few, many in few_and_many]
-    verdicts = of_family([*gains[_AS_TRAINED], *gains[_POSTERIOR], fewer])
+    verdicts = verdicts_of_family([*gains[_AS_TRAINED], *gains[_POSTERIOR], fewer])
     lowest = [min(zip(curve.y, curve.x, strict=True)) for curve in nll]
     numbers = {
         "images": images.description,
@@ -286,8 +286,8 @@ def _texts(
         ),
     }
     rules = {
-        "trained": together(verdicts[: len(samples)]),
-        "posterior": together(verdicts[len(samples) : -1]),
+        "trained": verdict_of_parts(verdicts[: len(samples)]),
+        "posterior": verdict_of_parts(verdicts[len(samples) : -1]),
         "few": verdicts[-1],
     }
     return fill(__file__, numbers, rules)

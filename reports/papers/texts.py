@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from vcl_radial.metrics.verdicts import Verdict, of_statement
+from vcl_radial.metrics.verdicts import Verdict, verdict_of_statement
 from vcl_radial.runs.sections import Claim
 
 
@@ -84,7 +84,7 @@ def _claim(texts: Mapping[str, str], rule: Rule) -> Claim:
         failed = f"it does not hold{': ' if because else ''}{because}"
         seen = "it holds" if rule.alike else failed
         return Claim(texts["published"], texts["ours"], rule.verdict, f"{rule.reason}; here {seen}")
-    verdict = rule if isinstance(rule, Verdict) else of_statement(rule)
+    verdict = rule if isinstance(rule, Verdict) else verdict_of_statement(rule)
     return Claim(texts["published"], texts["ours"], verdict, because)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from vcl_radial.metrics.estimates import Estimate, of_splits, welch
+from vcl_radial.metrics.estimates import Estimate, estimate_over_splits, welch
 
 
 def interval(estimate, level=0.05):
@@ -18,7 +18,7 @@ DIFFERENCES = [0.4, -0.1, 0.7, 0.2, 0.9, 0.3, 0.5]
 
 
 def test_without_an_overlap_it_is_students_paired_test():
-    ours, theirs = of_splits(DIFFERENCES), stats.ttest_1samp(DIFFERENCES, 0.0)
+    ours, theirs = estimate_over_splits(DIFFERENCES), stats.ttest_1samp(DIFFERENCES, 0.0)
     assert ours.p == pytest.approx(theirs.pvalue)
     assert interval(ours) == pytest.approx(tuple(theirs.confidence_interval()))
 
@@ -26,7 +26,7 @@ def test_without_an_overlap_it_is_students_paired_test():
 def test_splits_that_share_rows_have_the_variance_of_nadeau_and_bengio():
     k, overlap = len(DIFFERENCES), 1 / 9
     variance = (1 / k + overlap) * np.var(DIFFERENCES, ddof=1)
-    ours = of_splits(DIFFERENCES, overlap)
+    ours = estimate_over_splits(DIFFERENCES, overlap)
     assert ours.error == pytest.approx(math.sqrt(variance))
     assert ours.p == pytest.approx(2 * stats.t.sf(ours.mean / math.sqrt(variance), k - 1))
 
@@ -38,7 +38,7 @@ def test_the_interval_of_splits_holds_the_truth_where_that_of_seeds_does_not():
     values = shared + rng.normal(size=(2000, k))
 
     def coverage(overlap):
-        ends = [interval(of_splits(row, overlap)) for row in values]
+        ends = [interval(estimate_over_splits(row, overlap)) for row in values]
         return np.mean([low <= 0 <= high for low, high in ends])
 
     assert coverage(rho) == pytest.approx(0.95, abs=3 * math.sqrt(0.95 * 0.05 / 2000))
@@ -58,13 +58,15 @@ def test_welchs_test_is_that_of_scipy():
 def test_equivalence_is_the_larger_of_two_one_sided_tests():
     above = stats.ttest_1samp(DIFFERENCES, -0.8, alternative="greater").pvalue
     below = stats.ttest_1samp(DIFFERENCES, 0.8, alternative="less").pvalue
-    assert of_splits(DIFFERENCES).p_beyond(0.8) == pytest.approx(max(above, below))
-    assert of_splits([-d for d in DIFFERENCES]).p_beyond(0.8) == pytest.approx(max(above, below))
+    assert estimate_over_splits(DIFFERENCES).p_beyond(0.8) == pytest.approx(max(above, below))
+    assert estimate_over_splits([-d for d in DIFFERENCES]).p_beyond(0.8) == pytest.approx(
+        max(above, below)
+    )
 
 
 @pytest.mark.parametrize("scale", [0.5, 0.9, 1.1, 3.0])
 def test_equivalence_is_shown_exactly_where_the_90_percent_interval_lies_within_the_margin(scale):
-    estimate = of_splits(DIFFERENCES)
+    estimate = estimate_over_splits(DIFFERENCES)
     low, high = interval(estimate, 0.1)
     margin = scale * max(-low, high)
     assert (estimate.p_beyond(margin) < 0.05) == (scale > 1)
@@ -72,18 +74,18 @@ def test_equivalence_is_shown_exactly_where_the_90_percent_interval_lies_within_
 
 def test_a_difference_at_the_margin_is_called_equivalent_in_at_most_one_of_twenty():
     draws = np.random.default_rng(0).normal(loc=0.5, scale=0.2, size=(2000, 6))
-    wrong = np.mean([of_splits(row).p_beyond(0.5) < 0.05 for row in draws])
+    wrong = np.mean([estimate_over_splits(row).p_beyond(0.5) < 0.05 for row in draws])
     assert wrong == pytest.approx(0.05, abs=3 * math.sqrt(0.05 * 0.95 / 2000))
 
 
 def test_a_wide_spread_never_shows_equivalence():
     wide = [100 * d for d in (-1.0, 1.0, -1.0, 1.0, -1.0, 1.0)]
-    assert of_splits(wide).mean == 0.0
-    assert of_splits(wide).p_beyond(0.5) > 0.4
+    assert estimate_over_splits(wide).mean == 0.0
+    assert estimate_over_splits(wide).p_beyond(0.5) > 0.4
 
 
 def test_one_value_has_no_test():
-    alone = of_splits([1.0])
+    alone = estimate_over_splits([1.0])
     assert math.isnan(alone.p)
     assert math.isnan(alone.p_beyond(10.0))
 

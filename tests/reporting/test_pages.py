@@ -161,7 +161,7 @@ def test_a_page_says_what_its_runs_and_records_say_of_a_claim(tmp_path: Path):
     template.write_text(
         "{% set d = csv('runs.csv').difference('auc', 'a', 'b') %}\n"
         "{% set known = record('figure.json').claims[0].verdict %}\n"
-        "{{ d.verdict }}, {{ known }}: {{ together([d.verdict, known]) }}\n"
+        "{{ d.verdict }}, {{ known }}: {{ verdict_of_parts([d.verdict, known]) }}\n"
     )
     assert pages.render(template) == "reproduced, not reproduced: not reproduced\n"
 

@@ -1,4 +1,4 @@
-"""What a run is judged by: pure functions of predictions and of tidy accuracy tables."""
+"""Scores of a run: pure functions of predictions and of tidy accuracy tables."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""Whether numbers lie in two heaps beside a threshold."""
+"""A score of how clearly numbers form two clusters beside a threshold."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import numpy as np
 def bimodality_gap_fraction(
     values: Sequence[float], cut: float, counts: Sequence[float] | None = None
 ) -> float:
-    """The share of numbers in the middle third between the medians on both sides of a threshold.
+    """The share of numbers in the middle third between the two medians beside a threshold.
 
     Args:
         values: the numbers, or the middles of a histogram's bars.
-        cut: the threshold; a number at it is below.
-        counts: of the bars.
+        cut: the threshold; a number equal to it counts as below.
+        counts: the counts of the bars.
 
     Returns:
-        From 0, two heaps, to 1; 1 where one side has no number.
+        From 0 (two clusters) to 1; 1 where one side has no number.
     """
     numbers = np.asarray(values, dtype=float)
     if counts is not None:

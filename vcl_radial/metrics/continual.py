@@ -24,7 +24,7 @@ def accuracy_matrix(tidy: pd.DataFrame, metric: str = "accuracy") -> pd.DataFram
 
     Args:
         tidy: The tidy table of one run, rows in any order.
-        metric: Which metric to lay out.
+        metric: The metric of the matrix.
 
     Returns:
         R with the index `task_trained` and the columns `task_evaluated`, both ascending. Cells
@@ -120,7 +120,7 @@ def learning_accuracy(tidy: pd.DataFrame) -> float | None:
 
 
 def backward_transfer(tidy: pd.DataFrame) -> float | None:
-    """What later tasks did to earlier ones.
+    """The effect of later tasks on the accuracy of earlier ones.
 
         BWT = 1/(T-1) Σ_{j<T} ( R[T, j] - R[j, j] )
 
@@ -143,7 +143,7 @@ def backward_transfer(tidy: pd.DataFrame) -> float | None:
 
 
 def forward_transfer(tidy: pd.DataFrame) -> float | None:
-    """What earlier tasks did for a task before it was trained.
+    """The effect of earlier tasks on the accuracy of a task before it was trained.
 
         FWT = 1/(T-1) Σ_{j>1} ( R[j-1, j] - R[0, j] )
 
@@ -152,8 +152,8 @@ def forward_transfer(tidy: pd.DataFrame) -> float | None:
 
     It has a meaning only where all tasks share their outputs. With a head for each task, R[j-1, j]
     and R[0, j] are both the accuracies of a head that was never trained: their difference is the
-    noise of its random weights, some points wide, whatever the tasks before. `summary` leaves it
-    out there.
+    noise of its random weights, some points wide, whatever the tasks before. `summary` then leaves
+    it out.
 
     Args:
         tidy: The tidy table of one run.
@@ -177,7 +177,7 @@ def minimum_accuracy(tidy: pd.DataFrame) -> float | None:
         min-ACC = 1/(T-1) Σ_{j<T} min_{i = j+1..T} R[i, j]
 
     De Lange et al., "Continual evaluation for lifelong learning" (ICLR 2023), who look at every
-    iteration; here the moments are the ends of tasks, so dips within a task are not seen.
+    iteration. This function looks at the ends of tasks only, so it misses dips within a task.
 
     Args:
         tidy: The tidy table of one run.
@@ -300,7 +300,7 @@ def summary(tidy: pd.DataFrame, *, multi_head: bool = False) -> dict[str, float 
 
 
 def _final_mean(tidy: pd.DataFrame, metric: str) -> float | None:
-    """1/T Σ_j of a metric of the final network; None where the table has none of it."""
+    """1/T Σ_j of a metric of the final network; None where the table lacks the metric."""
     return float(_run_matrix(tidy, metric)[-1].mean()) if _holds(tidy, metric) else None
 
 

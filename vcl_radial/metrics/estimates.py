@@ -1,8 +1,8 @@
-"""A mean beside its t distribution: a test of its difference from 0, and of equivalence.
+"""A mean with its t distribution: tests of a difference from 0 and of equivalence.
 
-    t = (mean - 0) / error,    t ~ Student with so many degrees of freedom
+    t = (mean - 0) / error,    t ~ Student's distribution with `degrees` of freedom
 
-`of_splits` has the corrected resampled variance of Nadeau and Bengio ("Inference for the
+`estimate_over_splits` has the corrected resampled variance of Nadeau and Bengio ("Inference for the
 Generalization Error", 2003), `welch` the two means with variances of their own of Welch (1947).
 Equivalence is shown by two one-sided tests (Schuirmann 1987).
 """
@@ -20,9 +20,9 @@ class Estimate(NamedTuple):
     """An estimate of a difference.
 
     Attributes:
-        mean: in the unit of the values.
-        error: its standard error; nan of a single value.
-        degrees: of freedom.
+        mean: the mean, in the unit of the values.
+        error: the standard error of the mean; nan for a single value.
+        degrees: the degrees of freedom.
     """
 
     mean: float
@@ -39,7 +39,7 @@ class Estimate(NamedTuple):
 
             p = max( P(t >= (mean + margin) / error),  P(t <= (mean - margin) / error) )
 
-        Below 0.05 exactly where the 90 % interval lies within the margin on both sides.
+        It is below 0.05 exactly where the 90 % interval lies within the margin on both sides.
 
         Args:
             margin: the smallest difference that counts, above 0.
@@ -56,7 +56,7 @@ class Estimate(NamedTuple):
         return float(stats.t.sf(distance / self.error, self.degrees))
 
 
-def of_splits(differences: Sequence[float], overlap: float = 0.0) -> Estimate:
+def estimate_over_splits(differences: Sequence[float], overlap: float = 0.0) -> Estimate:
     """The mean of differences over seeds, or over random splits that share rows.
 
         error² = (1/k + n_test / n_train) s²,    k - 1 degrees of freedom
@@ -64,7 +64,7 @@ def of_splits(differences: Sequence[float], overlap: float = 0.0) -> Estimate:
     Without an overlap it is Student's paired t-test.
 
     Args:
-        differences: k of them, one for each seed or split.
+        differences: k differences, one for each seed or split.
         overlap: test rows over training rows of a split; 0 for seeds.
     """
     mean, error = mean_and_standard_error(differences)
@@ -77,15 +77,15 @@ def welch(values: Sequence[float], mean: float, deviation: float, count: int) ->
         error² = s²/n + deviation²/count,   degrees by Welch and Satterthwaite
 
     Args:
-        values: n of them, from 2.
+        values: n values, n at least 2.
         mean: the published mean.
         deviation: the published standard deviation.
-        count: of the published values, from 2.
+        count: number of the published values, at least 2.
     """
-    ours, error = mean_and_standard_error(values)
+    sample_mean, error = mean_and_standard_error(values)
     parts = error**2, deviation**2 / count
     spread = sum(parts)
     if not spread > 0:
-        return Estimate(ours - mean, math.sqrt(spread), len(values) + count - 2)
+        return Estimate(sample_mean - mean, math.sqrt(spread), len(values) + count - 2)
     degrees = spread**2 / (parts[0] ** 2 / (len(values) - 1) + parts[1] ** 2 / (count - 1))
-    return Estimate(ours - mean, math.sqrt(spread), degrees)
+    return Estimate(sample_mean - mean, math.sqrt(spread), degrees)

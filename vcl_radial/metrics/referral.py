@@ -1,9 +1,9 @@
-"""Scores of a screening model: how certain it is of a photograph, and how often it is right.
+"""Scores of a screening model: its certainty about a photograph, and how often it is right.
 
-Two classes: 1 is to be seen by an expert, 0 is not. Photographs are rows. Every score takes weights
-of the rows, one set or many at once: what is kept when some are referred, and resamples of the
-patients, are weights (`vcl_radial.metrics.retention`). scikit-learn's scores, with which tests
-compare these, take one set at a time.
+There are two classes: an expert has to see class 1, and not class 0. Photographs are rows. Every
+score takes weights of the rows, one set or many at once: retained photographs and resamples of the
+patients are weights (`vcl_radial.metrics.retention`). scikit-learn's scores, the reference of the
+tests, take one set at a time.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from torch import Tensor
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
 Score = Callable[[Whole, Floats, Floats], Floats]
-"""Of classes `[N]`, probabilities `[N]` of class 1 and weights `[..., N]`; as many scores."""
+"""Maps classes `[N]`, probabilities `[N]` of class 1 and weights `[..., N]` to scores `[...]`."""
 
 
 def entropy(log_probs: Tensor) -> Tensor:
@@ -38,9 +38,9 @@ def entropy(log_probs: Tensor) -> Tensor:
 
 
 def mutual_information(log_draws: Tensor) -> Tensor:
-    """What the class would tell about the weights: H[ mean_s p_s ] - mean_s H[ p_s ].
+    """The information of the class about the weights: H[ mean_s p_s ] - mean_s H[ p_s ].
 
-    Of a single draw it is 0, of draws that all agree too.
+    It is 0 for a single draw, and for draws that agree.
 
     Args:
         log_draws: natural logarithms of the probabilities under S draws, `[S, N, C]`.
@@ -50,7 +50,7 @@ def mutual_information(log_draws: Tensor) -> Tensor:
     """
     double = log_draws.double()
     mean = double.logsumexp(0) - math.log(len(double))
-    # Rounding may leave a little below 0.
+    # Rounding may give a number just below 0.
     return (entropy(mean) - entropy(double).mean(0)).clamp(min=0)
 
 
@@ -59,7 +59,7 @@ def auc(classes: Whole, scores: Floats, weights: Floats | None = None) -> Floats
 
         100 Σ_{i: y=1} Σ_{j: y=0} w_i w_j ( 1[s_i > s_j] + 1[s_i = s_j] / 2 ) / ( W_1 W_0 )
 
-    It serves detection too: `classes` then says which rows are out of distribution or have an
+    It also scores detection: `classes` then marks the rows that are out of distribution or have an
     artefact, and `scores` is their uncertainty.
 
     Args:
@@ -72,8 +72,8 @@ def auc(classes: Whole, scores: Floats, weights: Floats | None = None) -> Floats
     """
     ones, zeros = _sums_by_score(classes, scores, weights)
     below = zeros.cumsum(-1) - zeros / 2
-    right = np.einsum("...n,...n->...", ones, below)
-    return _ratio(100 * right, ones.sum(-1) * zeros.sum(-1))
+    correct = np.einsum("...n,...n->...", ones, below)
+    return _ratio(100 * correct, ones.sum(-1) * zeros.sum(-1))
 
 
 def average_precision(classes: Whole, scores: Floats, weights: Floats | None = None) -> Floats:
@@ -81,8 +81,8 @@ def average_precision(classes: Whole, scores: Floats, weights: Floats | None = N
 
         100 Σ_t ( R_t - R_{t-1} ) P_t,    P_t = W_1(s >= t) / W(s >= t),   R_t = W_1(s >= t) / W_1
 
-    Chance is the share of class 1. Nothing is interpolated: trapezoids between the thresholds are
-    too large (Davis and Goadrich 2006).
+    The chance level is the share of class 1. There is no interpolation: trapezoids between the
+    thresholds are too large (Davis and Goadrich 2006).
 
     Args:
         classes: 0 or 1, `[N]`.
@@ -94,10 +94,12 @@ def average_precision(classes: Whole, scores: Floats, weights: Floats | None = N
     """
     ones, zeros = _sums_by_score(classes, scores, weights)
     ones, zeros = ones[..., ::-1], zeros[..., ::-1]
-    found, wrongly = ones.cumsum(-1), zeros.cumsum(-1)
-    # Above the highest score that has a weight the precision counts for nothing.
-    precision = found / np.maximum(found + wrongly, np.finfo(np.float64).tiny)
-    return _ratio(100 * np.einsum("...n,...n->...", ones, precision), found[..., -1])
+    true_positives, false_positives = ones.cumsum(-1), zeros.cumsum(-1)
+    # Above the highest score with a weight the precision is multiplied by 0.
+    precision = true_positives / np.maximum(
+        true_positives + false_positives, np.finfo(np.float64).tiny
+    )
+    return _ratio(100 * np.einsum("...n,...n->...", ones, precision), true_positives[..., -1])
 
 
 def accuracy_at_half(
@@ -106,7 +108,7 @@ def accuracy_at_half(
     """Share of rows on the right side of probability 1/2 (class 0 where equal).
 
     Returns:
-        Per cent, `[...]`, of weights `[..., N]`.
+        Per cent, `[...]`, for weights `[..., N]`.
     """
     _check(classes, probabilities)
     return 100 * _mean((probabilities > 0.5) == classes, weights)
@@ -118,12 +120,14 @@ def balanced_accuracy(
     """Mean of sensitivity and specificity at probability 1/2, which counts as class 0.
 
     Returns:
-        Per cent, `[...]`, of weights `[..., N]`; not a number where one of the classes has none.
+        Per cent, `[...]`, for weights `[..., N]`; nan where a class has no weight.
     """
     _check(classes, probabilities)
-    right = (probabilities > 0.5) == classes
-    some = np.ones(len(classes)) if weights is None else weights
-    return 50 * (_mean(right, some * (classes == 1)) + _mean(right, some * (classes == 0)))
+    correct = (probabilities > 0.5) == classes
+    row_weights = np.ones(len(classes)) if weights is None else weights
+    return 50 * (
+        _mean(correct, row_weights * (classes == 1)) + _mean(correct, row_weights * (classes == 0))
+    )
 
 
 def binary_nll(classes: Whole, log_odds: Floats, weights: Floats | None = None) -> Floats:
@@ -149,14 +153,14 @@ def brier(classes: Whole, probabilities: Floats, weights: Floats | None = None) 
 
 @dataclass(frozen=True)
 class CalibrationCurve:
-    """How often what was said comes true, bin by bin of the probability of class 1.
+    """Predicted and observed frequency of class 1 per bin of the predicted probability.
 
     Attributes:
-        edges: of the bins, `[bins + 1]`; bin k holds the rows with p in (edge k, edge k + 1], the
-            first one those with p = 0 too.
-        count: rows in each bin, `[bins]`.
-        predicted: their mean probability, `[bins]`; not a number in an empty bin.
-        observed: their share of class 1, `[bins]`; likewise.
+        edges: edges of the bins, `[bins + 1]`; bin k holds the rows with p in (edge k, edge k + 1],
+            and the first bin also holds p = 0.
+        count: number of rows in each bin, `[bins]`.
+        predicted: mean probability in each bin, `[bins]`; nan in an empty bin.
+        observed: share of class 1 in each bin, `[bins]`; nan in an empty bin.
     """
 
     edges: Floats
@@ -166,22 +170,22 @@ class CalibrationCurve:
 
     @property
     def error(self) -> float:
-        """sum_k count_k / N |observed_k - predicted_k|, in per cent: class 1's calibration error.
+        """The calibration error of class 1: sum_k count_k / N |observed_k - predicted_k|, per cent.
 
-        `expected_calibration_error` is another number: it looks at the likelier class only.
+        It differs from `expected_calibration_error`, which looks at the likelier class only.
         """
-        some = self.count > 0
-        gap = np.abs(self.observed[some] - self.predicted[some])
-        return 100.0 * float(np.sum(self.count[some] * gap) / self.count.sum())
+        row_weights = self.count > 0
+        gap = np.abs(self.observed[row_weights] - self.predicted[row_weights])
+        return 100.0 * float(np.sum(self.count[row_weights] * gap) / self.count.sum())
 
 
 def calibration_curve(classes: Whole, probabilities: Floats, bins: int = 10) -> CalibrationCurve:
-    """The calibration curve in bins of equal width; with 10 that of Farquhar et al., Fig. 3.
+    """The calibration curve in bins of equal width; Farquhar et al., Fig. 3, has 10 bins.
 
     Args:
         classes: 0 or 1, `[N]`.
-        probabilities: of class 1, `[N]`.
-        bins: at least 1.
+        probabilities: probabilities of class 1, `[N]`.
+        bins: number of bins, at least 1.
 
     Raises:
         ValueError: the shapes do not belong together, there are no rows, or `bins` < 1.
@@ -190,23 +194,23 @@ def calibration_curve(classes: Whole, probabilities: Floats, bins: int = 10) -> 
     if bins < 1:
         raise ValueError(f"bins must be at least 1, got {bins}")
     edges = np.arange(bins + 1) / bins
-    of_row = np.searchsorted(edges[1:-1], probabilities)
-    count = np.bincount(of_row, minlength=bins)
+    bin_of_row = np.searchsorted(edges[1:-1], probabilities)
+    count = np.bincount(bin_of_row, minlength=bins)
     with np.errstate(invalid="ignore"):
-        predicted = np.bincount(of_row, probabilities, bins) / count
-        observed = np.bincount(of_row, classes, bins) / count
+        predicted = np.bincount(bin_of_row, probabilities, bins) / count
+        observed = np.bincount(bin_of_row, classes, bins) / count
     return CalibrationCurve(edges, count, predicted, observed)
 
 
 def _sums_by_score(classes: Whole, scores: Floats, weights: Floats | None) -> tuple[Floats, Floats]:
-    """Weight of class 1 and of class 0 at every score, from the lowest on, `[..., S]`."""
+    """The weights of class 1 and of class 0 at every score, in ascending order, `[..., S]`."""
     _check(classes, scores)
-    some = np.ones(len(classes)) if weights is None else weights
+    row_weights = np.ones(len(classes)) if weights is None else weights
     if (np.diff(scores) < 0).any():
         order = np.argsort(scores, kind="stable")
-        classes, scores, some = classes[order], scores[order], some[..., order]
-    ones = some * classes
-    zeros = some - ones
+        classes, scores, row_weights = classes[order], scores[order], row_weights[..., order]
+    ones = row_weights * classes
+    zeros = row_weights - ones
     first = np.flatnonzero(np.diff(scores, prepend=-np.inf) > 0)
     if len(first) == len(scores):
         return ones, zeros
@@ -214,8 +218,8 @@ def _sums_by_score(classes: Whole, scores: Floats, weights: Floats | None) -> tu
 
 
 def _mean(values: Floats | NDArray[np.bool_], weights: Floats | None) -> Floats:
-    some = np.ones(len(values)) if weights is None else weights
-    return _ratio(some @ values.astype(np.float64), some.sum(-1))
+    row_weights = np.ones(len(values)) if weights is None else weights
+    return _ratio(row_weights @ values.astype(np.float64), row_weights.sum(-1))
 
 
 def _ratio(numerator: Floats, denominator: Floats) -> Floats:

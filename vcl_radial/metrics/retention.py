@@ -1,8 +1,8 @@
-"""What a screening model is worth when it keeps what it is most certain about and refers the rest.
+"""Scores of a screening model that keeps its most certain cases and refers the others.
 
-A share that is referred is a set of weights: 1 for what is kept, 0 for what is not. So is a
-resample of the patients: how often each was drawn. All scores of `vcl_radial.metrics.referral` take
-weights, and so every share and resample is scored by the same lines.
+A retained share is a set of weights: 1 for a retained row, 0 for a referred one. A resample of the
+patients is a set of weights too: how often each was drawn. All scores of
+`vcl_radial.metrics.referral` take weights, so the same functions score every share and resample.
 
 Referral: Leibig et al., "Leveraging uncertainty information from deep neural networks for disease
 detection" (Scientific Reports 2017); Farquhar, Osborne and Gal (2020), Section 4.1. Areas under the
@@ -30,11 +30,11 @@ from vcl_radial.metrics.referral import (
 )
 
 SHARES: Final = (np.arange(20) + 0.5) / 20
-"""Shares kept at which a retention curve is integrated: the middles of twenty equal parts."""
+"""Retained shares at which a retention curve is integrated: the middles of twenty equal parts."""
 
 
 def ranks(uncertainty: Floats) -> Whole:
-    """The place of each row's uncertainty among the different ones, from 0, `[N]`.
+    """The rank of each row's uncertainty among the distinct values, from 0, `[N]`.
 
     Raises:
         ValueError: an uncertainty is not a number.
@@ -49,12 +49,12 @@ def retained(rank: Whole, shares: Floats, weights: Floats | None = None) -> Floa
 
         v_i(r) = w_i clip( ( r W - W(rank < rank_i) ) / W(rank = rank_i), 0, 1 )
 
-    Rows that are equally uncertain are kept in equal parts, as on average over their orders: a sum
-    over what is kept is its expected value, and no score depends on the order of the rows.
+    Equally uncertain rows are retained in equal parts, the average over their orders. So a sum over
+    retained rows is its expected value, and no score depends on the order of the rows.
 
     Args:
-        rank: of each row's uncertainty, as `ranks` gives it, `[N]`.
-        shares: r, from above 0 to 1, `[K]`.
+        rank: ranks of the rows' uncertainties from `ranks`, `[N]`.
+        shares: r, above 0 and at most 1, `[K]`.
         weights: w, not negative, `[N]`; by default all count alike.
 
     Returns:
@@ -65,20 +65,22 @@ def retained(rank: Whole, shares: Floats, weights: Floats | None = None) -> Floa
     """
     if not ((shares > 0) & (shares <= 1)).all():
         raise ValueError(f"shares must be from above 0 to 1, got {shares.tolist()}")
-    some = np.ones(len(rank)) if weights is None else weights
-    of_rank = np.bincount(rank, some)
-    before = (of_rank.cumsum() - of_rank)[rank]
-    alike = np.where(of_rank > 0, of_rank, 1.0)[rank]
-    part: Floats = (shares[:, None] * of_rank.sum() - before) / alike
-    kept: Floats = np.clip(part, 0.0, 1.0, out=part) * some
-    return kept
+    row_weights = np.ones(len(rank)) if weights is None else weights
+    weight_of_rank = np.bincount(rank, row_weights)
+    before = (weight_of_rank.cumsum() - weight_of_rank)[rank]
+    tied_weight = np.where(weight_of_rank > 0, weight_of_rank, 1.0)[rank]
+    part: Floats = (shares[:, None] * weight_of_rank.sum() - before) / tied_weight
+    retained_weights: Floats = np.clip(part, 0.0, 1.0, out=part) * row_weights
+    return retained_weights
 
 
 def class_balanced(classes: Whole, weights: Floats | None = None) -> Floats:
     """Weights `[N]` with which both classes count alike: w_i / (2 W_y), with the sum 1."""
-    some = np.ones(len(classes)) if weights is None else weights
-    of_class = np.bincount(classes, some, minlength=2)
-    balanced: Floats = some / (2 * np.where(of_class > 0, of_class, 1.0))[classes]
+    row_weights = np.ones(len(classes)) if weights is None else weights
+    weight_of_class = np.bincount(classes, row_weights, minlength=2)
+    balanced: Floats = (
+        row_weights / (2 * np.where(weight_of_class > 0, weight_of_class, 1.0))[classes]
+    )
     return balanced
 
 
@@ -93,29 +95,29 @@ def retention_areas(
 
         A = ∫_0^1 s(r) dr ≈ 1/K Σ_k s( (k - 1/2) / K ),    K = 20
 
-    s(r) is the score of the most certain share r (`retained`). Where it is not defined, the AUROC
-    of one class and the AUPRC without class 1, the share is left out and the others are averaged;
-    RETINA's code calls such a share perfect or worthless. So the area of a score that is the same
-    at every share is that score. With the weights of `class_balanced` it is the balanced form; what
-    RETINA's code calls balanced is another: in-domain and shifted data in equal parts.
+    s(r) is the score of the most certain share r (`retained`). The mean leaves out shares where it
+    is not defined: the AUROC of one class and the AUPRC without class 1. RETINA's code calls such a
+    share perfect or worthless. So the area of a score that is the same at every share is that
+    score. The weights of `class_balanced` give the balanced form; RETINA's code calls another form
+    balanced: in-domain and shifted data in equal parts.
 
     Args:
         classes: 0 or 1, `[N]`.
-        probabilities: of class 1, `[N]`; in ascending order this takes less time.
-        log_odds: of class 1, `[N]`, in nats.
-        rank: of each row's uncertainty, as `ranks` gives it, `[N]`.
-        weights: of the rows, not negative, `[N]`; by default all count alike.
+        probabilities: probabilities of class 1, `[N]`; ascending order takes less time.
+        log_odds: log odds of class 1, `[N]`, in nats.
+        rank: ranks of the rows' uncertainties from `ranks`, `[N]`.
+        weights: weights of the rows, not negative, `[N]`; by default all count alike.
 
     Returns:
         `accuracy`, `auc` and `auprc` in per cent, `nll` in nats; not a number where no share has a
         score.
     """
-    kept = retained(rank, SHARES, weights)
+    retained_weights = retained(rank, SHARES, weights)
     curves = {
-        "accuracy": accuracy_at_half(classes, probabilities, kept),
-        "nll": binary_nll(classes, log_odds, kept),
-        "auc": auc(classes, probabilities, kept),
-        "auprc": average_precision(classes, probabilities, kept),
+        "accuracy": accuracy_at_half(classes, probabilities, retained_weights),
+        "nll": binary_nll(classes, log_odds, retained_weights),
+        "auc": auc(classes, probabilities, retained_weights),
+        "auprc": average_precision(classes, probabilities, retained_weights),
     }
     return {name: _over(curve, np.mean, 1) for name, curve in curves.items()}
 
@@ -125,8 +127,8 @@ class Estimate:
     """M scores with their spread over resamples of the patients.
 
     Attributes:
-        value: of all rows, `[M]`.
-        standard_error: over the resamples, `[M]`; not a number without them.
+        value: scores of all rows, `[M]`.
+        standard_error: standard deviation over the resamples, `[M]`; nan without resamples.
         lower: 5 % of the resamples lie below, `[M]`.
         upper: 5 % of the resamples lie above, `[M]`.
     """
@@ -140,12 +142,12 @@ class Estimate:
 def over_patients(score: Callable[[Floats], Floats], resamples: Floats) -> Estimate:
     """Scores of all rows, and of every resample of the patients.
 
-    A resample in which a score is not defined, such as an AUC of one class, is left out of its
-    spread.
+    The spread of a score leaves out resamples where the score is not defined, such as an AUC of
+    one class.
 
     Args:
-        score: of weights `[N]`; M numbers.
-        resamples: what `resampled` gives, `[B, N]`.
+        score: maps weights `[N]` to M scores.
+        resamples: resamples from `resampled`, `[B, N]`.
     """
     value = score(np.ones(resamples.shape[1]))
     draws = np.array([score(weights) for weights in resamples]).reshape(-1, len(value))
@@ -162,22 +164,22 @@ def over_patients(score: Callable[[Floats], Floats], resamples: Floats) -> Estim
 
 
 def resampled(patients: NDArray[np.str_], resamples: int, seed: int) -> Floats:
-    """How often each row is drawn when patients are, with replacement, as many as there are.
+    """The number of times that each row is drawn in a bootstrap over patients.
 
-    A patient is drawn with all photographs. The draws depend on the seed and the number of patients
-    alone: two methods see the same patients.
+    As many patients as there are, are drawn with replacement, each with all photographs. The draws
+    depend on the seed and the number of patients alone: two methods see the same patients.
 
     Returns:
         `[B, N]` for B resamples.
     """
-    names, of_row = np.unique(patients, return_inverse=True)
+    names, patient_of_row = np.unique(patients, return_inverse=True)
     rng = np.random.default_rng(seed)
-    drawn = rng.integers(len(names), size=(resamples, len(names)))
-    times = [np.bincount(draw, minlength=len(names))[of_row] for draw in drawn]
+    sampled_patients = rng.integers(len(names), size=(resamples, len(names)))
+    times = [np.bincount(draw, minlength=len(names))[patient_of_row] for draw in sampled_patients]
     return np.array(times, np.float64).reshape(resamples, len(patients))
 
 
 def _over(values: Floats, statistic: Callable[[Floats], np.float64], least: int) -> float:
-    """A statistic of the values that are numbers; not a number where fewer than `least` are."""
+    """A statistic of the values that are not nan; nan where there are fewer than `least`."""
     numbers = values[~np.isnan(values)]
     return float(statistic(numbers)) if len(numbers) >= least else math.nan

@@ -1,4 +1,4 @@
-"""What several seeds say: mean, standard error, and whether two methods differ."""
+"""Statistics over seeds: mean, standard error, and tests of whether two methods differ."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 FEWEST_SEEDS, MOST_SEEDS = 6, 40
-"""Seeds of a test in pairs: with five, p is at least 2 / 2^5 = 0.0625, so none is printed."""
+"""Seeds of a paired test: with five, p is at least 2 / 2^5 = 0.0625, so none is printed."""
 
 
 def mean_and_standard_error(values: Iterable[float]) -> tuple[float, float]:
@@ -40,10 +40,10 @@ def sign_flip_test(differences: Sequence[float]) -> float:
 
         p = share of the 2^n sign patterns with  |Σ ±d_i| >= |Σ d_i|
 
-    The patterns are counted, not listed: each is a pattern of the first half of the differences
+    The patterns are counted, not listed: each joins a pattern of the first half of the differences
     and one of the second, and the sums of the second half are sorted once. `scipy.stats` has this
-    test too (`permutation_test`, of which it is a special case), and lists all patterns: 20 seeds
-    take it seconds, and a table has hundreds of such tests.
+    test too (a special case of `permutation_test`), but lists all patterns: with 20 seeds it takes
+    seconds, and a table has hundreds of such tests.
 
     Args:
         differences: One difference per seed, n of them.
@@ -62,7 +62,7 @@ def sign_flip_test(differences: Sequence[float]) -> float:
         return 1.0
     first, second = _signed_sums(d[: n // 2]), np.sort(_signed_sums(d[n // 2 :]))
     below = np.searchsorted(second, threshold - first, side="left")
-    # The patterns with all signs turned have the opposite sums: one tail counts for both.
+    # Patterns with all signs changed have the opposite sums: one tail counts for both.
     return 2.0 * float((len(second) - below).sum()) / 2.0**n
 
 
@@ -71,12 +71,12 @@ def sign_test(above: int, pairs: int) -> float:
 
         p = min(1, 2 P(X <= min(above, pairs - above))),    X ~ Binomial(pairs, 1/2)
 
-    For pairs that the sign-flip test cannot take: more than it counts, or with a score that is
-    missing on one side and counts as the lower one.
+    It serves where the sign-flip test does not: for more pairs, or where a score is missing on one
+    side and counts as the lower one.
 
     Args:
-        above: pairs in which the first is above.
-        pairs: all pairs, without ties.
+        above: number of pairs in which the first is above.
+        pairs: number of all pairs, without ties.
 
     Returns:
         The p-value; nan without a pair.
@@ -98,10 +98,10 @@ def holm(p_values: Sequence[float]) -> list[float]:
         p'_(i) = max over j <= i of  min(1, (m - j + 1) p_(j)),    p_(1) <= ... <= p_(m)
 
     Args:
-        p_values: m of them, in any order; one that is nan stays so, and counts.
+        p_values: m p-values in any order; nan stays nan, and counts.
 
     Returns:
-        The corrected ones, in the same order: with all below alpha rejected, the chance of one
+        The corrected p-values in the same order: if all below alpha are rejected, the chance of one
         false rejection or more is at most alpha.
     """
     corrected = [math.nan] * len(p_values)

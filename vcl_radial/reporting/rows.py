@@ -13,7 +13,7 @@ import pandas as pd
 from vcl_radial.errors import DataError
 from vcl_radial.files.reading import open_text
 from vcl_radial.metrics import verdicts
-from vcl_radial.metrics.estimates import Estimate, of_splits
+from vcl_radial.metrics.estimates import Estimate, estimate_over_splits
 from vcl_radial.metrics.seeds import FEWEST_SEEDS, mean_and_standard_error, sign_flip_test
 from vcl_radial.runs.sections import with_spread
 
@@ -212,7 +212,7 @@ class Difference:
     @property
     def estimate(self) -> Estimate:
         """Their mean with its standard error."""
-        return of_splits(self.values, self.overlap)
+        return estimate_over_splits(self.values, self.overlap)
 
     @property
     def mean(self) -> float:
@@ -230,7 +230,7 @@ class Difference:
     @property
     def verdict(self) -> verdicts.Verdict:
         """Of a published claim that the first is above the second."""
-        return verdicts.of_sign(self.mean, self.p)
+        return verdicts.verdict_of_sign(self.mean, self.p)
 
     def level(self, margin: float) -> bool:
         """Whether two one-sided tests show that the mean is within a margin of 0.

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from vcl_radial.errors import DataError
 from vcl_radial.files.reading import read_text
 from vcl_radial.metrics import mean_and_standard_error
-from vcl_radial.metrics.verdicts import of_family
+from vcl_radial.metrics.verdicts import verdicts_of_family
 from vcl_radial.reporting.figures.drawing import (
     DASHED,
     DOTTED,
@@ -236,7 +236,7 @@ def make_claims(runs: Sequence[FinishedRun]) -> list[Claim]:
             games.append(differences)
     return [
         Claim(*statement, verdict, "see what differs, below")
-        for statement, verdict in zip(statements, of_family(games), strict=True)
+        for statement, verdict in zip(statements, verdicts_of_family(games), strict=True)
     ]
 
 

@@ -18,7 +18,7 @@ from reports.seeds.pruning.lenet.spec import LeNetSpec
 from reports.seeds.pruning.track import Result, minutes, results_of
 from vcl_radial.metrics import mean_and_standard_error
 from vcl_radial.metrics.bimodality import bimodality_gap_fraction
-from vcl_radial.metrics.verdicts import of_figure, together
+from vcl_radial.metrics.verdicts import verdict_of_figure, verdict_of_parts
 from vcl_radial.reporting.figures.drawing import DOTTED, RADIAL, Curve, find, sheet
 from vcl_radial.runs.sections import Column, Table
 
@@ -152,10 +152,10 @@ def _texts(results: Sequence[LeNetResult]) -> dict[str, Any]:
     }
     rules: dict[str, Rule] = {
         "formula": len(plain) == len(published()),
-        "table": together(
+        "table": verdict_of_parts(
             [
-                of_figure(flops, rdp.flops, SIZE_MARGIN * rdp.flops, rounding=500),
-                of_figure(errors, rdp.error, ERROR_MARGIN, rounding=0.05),
+                verdict_of_figure(flops, rdp.flops, SIZE_MARGIN * rdp.flops, rounding=500),
+                verdict_of_figure(errors, rdp.error, ERROR_MARGIN, rounding=0.05),
             ]
         ),
         "clusters": all(share <= 0.1 for shares in between.values() for share in shares),

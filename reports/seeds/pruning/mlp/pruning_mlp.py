@@ -15,7 +15,7 @@ from reports.seeds.pruning.mlp.pruning import SHARES
 from reports.seeds.pruning.mlp.spec import MLPSpec
 from reports.seeds.pruning.track import Result, description_of, minutes, results_of
 from vcl_radial.metrics import mean_and_standard_error
-from vcl_radial.metrics.verdicts import Verdict, of_family, together
+from vcl_radial.metrics.verdicts import Verdict, verdict_of_parts, verdicts_of_family
 from vcl_radial.reporting.figures.drawing import (
     DASHED,
     Curve,
@@ -220,7 +220,7 @@ def make_claims(results: Sequence[MLPResult]) -> list[Claim]:
             Claim(
                 "Pruning by BAdam's ratio is more robust than all other baselines",
                 f"at {_PLACES} % pruned, accuracy in per cent: {listed}",
-                together(over_rivals),
+                verdict_of_parts(over_rivals),
                 "the paper states no settings for the other methods, and ours were not searched "
                 "for"
                 + (f"; the mean of {' and '.join(ahead)} is higher somewhere" if ahead else ""),
@@ -243,14 +243,14 @@ def _above(
 ) -> list[Verdict]:
     """Whether the first is above each other at every claimed share, in pairs of seeds."""
     places = range(len(_CLAIMED_SHARES))
-    parts = of_family(
+    parts = verdicts_of_family(
         [
             [first[seed][k] - other[seed][k] for seed in sorted(first.keys() & other.keys())]
             for other in others
             for k in places
         ]
     )
-    return [together(parts[i * len(places) :][: len(places)]) for i in range(len(others))]
+    return [verdict_of_parts(parts[i * len(places) :][: len(places)]) for i in range(len(others))]
 
 
 def _table(curves: Sequence[Curve], seeds: int) -> Table:
