@@ -68,7 +68,7 @@ def check_made(runs: Sequence[Any], make: Callable[[Any], object]) -> None:
                 if isinstance(made, Method):
                     check_kl(made)
         except UserError as error:
-            raise UserError(f"{run.method}: {error}") from None
+            raise UserError(str(error), run.method) from None
         except (Exception, SystemExit):  # a user's class may fail in any way
             continue
 

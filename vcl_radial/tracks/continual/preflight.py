@@ -30,7 +30,7 @@ def check_runs(runs: Iterable[Run]) -> None:
         try:
             smallest = _check_stream(run.stream, run.seed)
         except UserError as error:
-            raise UserError(f"{run.benchmark}: {error}") from None
+            raise UserError(str(error), run.benchmark) from None
         try:
             if smallest is not None:
                 run.recipe.check_batches(smallest)
