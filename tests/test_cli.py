@@ -150,7 +150,7 @@ def test_ctrl_c_says_how_to_go_on(command, monkeypatch, no_report):
     assert err == ["vcl-radial: stopped; the same command goes on from what is finished"]
     code, out, err = command(*arguments)
     assert (code, err) == (0, [])
-    assert "goes on after task 2 of 5" in out
+    assert "resumes after task 2 of 5" in out
 
 
 def test_the_list_names_every_shipped_benchmark_and_method(command):

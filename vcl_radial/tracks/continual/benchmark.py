@@ -1,4 +1,4 @@
-"""`benchmark` in Python: the task sequence of a benchmark, for a loop of one's own."""
+"""`benchmark` in Python: the task sequence of a benchmark, for a user's own loop."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def benchmark(
     `vcl_radial.data.streams` makes an Avalanche benchmark of them.
 
     Args:
-        name: of a benchmark of the track continual, or the path of a .toml file.
-        settings: keys of the data in place of the benchmark's, such as `"stream.tasks"`.
-        seed: of the run, where the benchmark draws the order of the classes from it.
+        name: a benchmark of the track continual, or the path of a .toml file.
+        settings: keys of the data that replace the benchmark's, such as `"stream.tasks"`.
+        seed: seed of the run; a benchmark may draw the order of the classes from it.
         data_dir: the folder of the data; None for $VCL_RADIAL_DATA, else they are downloaded once.
 
     Raises:

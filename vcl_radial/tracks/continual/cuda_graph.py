@@ -10,14 +10,14 @@ from torch import Tensor
 from vcl_radial.nn.lane_step import LaneStep
 
 _WARM_UP = 3
-"""Steps that PyTorch asks for before a recording, so that libraries have set themselves up."""
+"""Steps before a recording, as PyTorch asks, so that libraries have initialised themselves."""
 
 
 class Replayed:
-    """A step as it is on a CPU; on a GPU recorded, once for each number of lanes and rows.
+    """A step that runs directly on a CPU; on a GPU it is recorded once per shape of the rows.
 
     Args:
-        step: it reads and writes fixed tensors and waits for nothing.
+        step: the step, which reads and writes fixed tensors and waits for nothing.
     """
 
     def __init__(self, step: LaneStep) -> None:
@@ -25,7 +25,7 @@ class Replayed:
         self._recorded: dict[torch.Size, tuple[torch.cuda.CUDAGraph, Tensor, Tensor]] = {}
 
     def scale_rates(self, factors: Sequence[float]) -> None:
-        """As `LaneStep.scale_rates`; what is recorded reads the rates anew."""
+        """Call `LaneStep.scale_rates`; the recording reads the rates at each replay."""
         self.step.scale_rates(factors)
 
     def __call__(self, rows: Tensor) -> Tensor:
@@ -34,24 +34,24 @@ class Replayed:
             return self.step(rows)
         if rows.shape not in self._recorded:
             self._recorded[rows.shape] = self._record(rows)
-        graph, own_rows, losses = self._recorded[rows.shape]
-        own_rows.copy_(rows)
+        graph, static_rows, losses = self._recorded[rows.shape]
+        static_rows.copy_(rows)
         graph.replay()
         return losses
 
     def _record(self, rows: Tensor) -> tuple[torch.cuda.CUDAGraph, Tensor, Tensor]:
-        own_rows = rows.clone()
+        static_rows = rows.clone()
         state = self.step.state()
         stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
             for _ in range(_WARM_UP):
-                self.step(own_rows)
+                self.step(static_rows)
         torch.cuda.current_stream().wait_stream(stream)
         self.step.restore(state)
         graph = torch.cuda.CUDAGraph()
         for generator in self.step.generators:
             graph.register_generator_state(generator)
         with torch.cuda.graph(graph):
-            losses = self.step(own_rows)
-        return graph, own_rows, losses
+            losses = self.step(static_rows)
+        return graph, static_rows, losses

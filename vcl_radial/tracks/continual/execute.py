@@ -1,4 +1,4 @@
-"""A task sequence as the run machine sees it, alone or as lanes: a step is a task."""
+"""Steps of a task sequence for the run machine, alone or as lanes: a step is a task."""
 
 from __future__ import annotations
 
@@ -37,27 +37,27 @@ class InProgress(Protocol):
 
     @property
     def carried_bytes(self) -> int | None:
-        """What the method keeps from task to task; None where it learns all tasks at once."""
+        """Bytes that the method keeps between tasks; None if it learns all tasks at once."""
 
     @property
     def iterations(self) -> int:
         """Training steps made so far."""
 
     def state_dict(self) -> dict[str, Any]:
-        """Plain tensors and numbers from which it can go on."""
+        """Plain tensors and numbers from which training resumes."""
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from what `state_dict` gave."""
+        """Resume from what `state_dict` gave."""
 
     def accuracy(self) -> pd.DataFrame:
         """The tidy scores so far."""
 
     @property
     def starts(self) -> Sequence[LayerStart]:
-        """The noise that each layer started with; empty where there is none."""
+        """The initial noise of each layer; empty without a posterior."""
 
     def movement(self) -> pd.DataFrame:
-        """How far the posterior of each layer went in each task; empty where there is none."""
+        """How far each layer's posterior moved in each task; empty without a posterior."""
 
     def average_accuracy(self) -> float:
         """The mean accuracy over the tasks trained so far, in per cent."""
@@ -67,10 +67,10 @@ class TaskTraining:
     """A run on a task sequence.
 
     Args:
-        spec: of the run.
+        spec: the specification of the run.
         run: the training in progress.
-        names: of the tasks.
-        trainings: how often the method trains: once a task, or once for all.
+        names: the names of the tasks.
+        trainings: number of trainings: one per task, or one for all tasks.
     """
 
     def __init__(self, spec: Run, run: InProgress, names: Sequence[str], trainings: int) -> None:
@@ -78,17 +78,17 @@ class TaskTraining:
         self._total = spec.recipe.epochs_until(trainings)
 
     def position(self) -> Step:
-        """After the last task that is done."""
+        """The step of the last task that is done."""
         done = self._run.tasks_done
-        news = f"goes on after task {done} of {len(self._names)}" if done else None
+        news = f"resumes after task {done} of {len(self._names)}" if done else None
         return self._step(done, news=news, start=tuple(map(str, self._run.starts)))
 
     def state_dict(self) -> dict[str, Any]:
-        """As that of `ContinualRun`."""
+        """The state of the training; see `ContinualRun.state_dict`."""
         return self._run.state_dict()
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on after the last task that is done."""
+        """Resume after the last task that is done."""
         self._run.load_state_dict(state)
 
     def steps(self) -> Iterator[Step]:
@@ -118,8 +118,8 @@ class TaskTraining:
     def after_epoch(self, task: int, epoch: int, scalars: Mapping[str, float]) -> Step:
         """The step of an epoch of a task, both from 1; it is not stored."""
         done = self._spec.recipe.epochs_until(task - 1) + epoch
-        of_task = {f"training_{name}/task-{task}": value for name, value in scalars.items()}
-        return self._step(task - 1, done, scalars=of_task)
+        named = {f"training_{name}/task-{task}": value for name, value in scalars.items()}
+        return self._step(task - 1, done, scalars=named)
 
     def _step(self, done: int, epoch: int | None = None, **more: Any) -> Step:
         if epoch is None:
@@ -134,7 +134,7 @@ class TaskTraining:
         )
 
     def files(self) -> dict[str, str]:
-        """Scores of all tasks after every task, what follows from them, and what layers did."""
+        """Scores of all tasks after every task, their summary, and the movement of layers."""
         tidy, layers = self._run.accuracy(), self._run.movement()
         scores = summary(tidy, multi_head=self._spec.stream.multi_head)
         files = {} if layers.empty else {"layers.csv": layers.to_csv(index=False)}
@@ -145,11 +145,11 @@ class TaskTraining:
         }
 
     def kept(self) -> dict[str, Any]:
-        """Nothing."""
+        """Return nothing: no other result is kept."""
         return {}
 
     def facts(self) -> dict[str, Any]:
-        """Tasks, parameters, seconds, bytes carried from task to task, and the first noise."""
+        """Tasks, parameters, seconds, bytes carried between tasks, and the initial noise."""
         starts = [start._asdict() for start in self._run.starts]
         return {
             "tasks": list(self._names),
@@ -161,7 +161,7 @@ class TaskTraining:
 
 
 def open_run(spec: Run, place: RunContext, report: Callable[[Step], None]) -> TaskTraining:
-    """A run at its start."""
+    """Open a run at its start."""
 
     def on_epoch(task: int, epoch: int, scalars: Mapping[str, float]) -> None:
         if place.log and (task, epoch) == (1, 1):
@@ -186,7 +186,7 @@ class TaskLanes:
     """Runs on one stream, trained as one program.
 
     Args:
-        specs: of one stream and one shape.
+        specs: specifications of one stream and one shape.
         place: where they compute and read.
         report: called with a lane and an epoch of it.
     """
@@ -213,21 +213,21 @@ class TaskLanes:
         ]
 
     def leave_out(self, lane: int) -> None:
-        """Do nothing more in a lane."""
+        """Stop training a lane."""
         self._runs.leave_out(lane)
 
     def fault(self, lane: int) -> Any:
-        """Why a lane has ended early."""
+        """The error that ended a lane early; None if there was none."""
         return self._runs.lanes[lane].fault
 
     def steps(self) -> Iterator[dict[int, Step]]:
-        """Task by task."""
+        """Train and score task by task."""
         for finished in self._runs.finish_tasks():
             yield {lane: self.lanes[lane].after_task() for lane in finished}
 
 
 def check_made_on(runs: Sequence[Run], data_dir: Path | None) -> None:
-    """Make the stream of runs that have one in common, and each of their methods for it once.
+    """Make the stream that runs share, and each of their methods for it once.
 
     Raises:
         UserError: the data are missing or damaged, or a method cannot be made for them.

@@ -50,20 +50,20 @@ MAY_DIFFER = declared(Recipe, lanes="may differ")
 
 @cache
 def lane_method(strategy: str) -> type[Method] | None:
-    """The class of a method whose runs can be lanes; None where they train one by one."""
+    """The class of a method whose runs can be lanes; None if they train one by one."""
     method = built_in_class(strategy) if strategy in built_in() else None
     return method if method is not None and vars(method).get("lane_step") else None
 
 
 def shape(recipe: Recipe) -> str | None:
-    """What the recipes of one program have in common; None for one that has to run alone."""
+    """Keys that the recipes of one program share, as JSON; None for a recipe that runs alone."""
     method = lane_method(recipe.strategy)
     if method is None or recipe.optimizer == "sgd" or set(recipe.options) - method.lane_options:
         return None
     if (recipe.posterior == "none") != (recipe.strategy == "naive"):
         return None
-    traits = recipe.family
-    has_lanes = recipe.posterior == "none" or (traits is not None and traits.has_lanes)
+    family = recipe.family
+    has_lanes = recipe.posterior == "none" or (family is not None and family.has_lanes)
     if not has_lanes or recipe.network is not None:
         return None
     return recipe.model_dump_json(exclude=MAY_DIFFER)
@@ -78,7 +78,7 @@ def _loss(recipe: Recipe) -> Loss:
 
 
 class Lane(Scored):
-    """One of the runs: what `ContinualRun` holds of it."""
+    """State of one run; it has the fields of `ContinualRun`."""
 
     def __init__(self, recipe: Recipe, seed: int, model: TaskModel, on_epoch: Any) -> None:
         self.recipe, self.seed, self.model, self.on_epoch = recipe, seed, model, on_epoch
@@ -96,16 +96,16 @@ class Lane(Scored):
 
     @property
     def parameters(self) -> int:
-        """How many numbers the network trains, as `ContinualRun` counts them."""
+        """Number of trained numbers of the network, as `ContinualRun` counts them."""
         return sum(p.numel() for p in self.model.network.parameters())
 
     @property
     def carried_bytes(self) -> int:
-        """What the method keeps after the last task."""
+        """Bytes that the method keeps after the last task."""
         return carried_bytes(self.model.state_dict(), self._start)
 
     def state_dict(self) -> dict[str, Any]:
-        """As that of `ContinualRun`: either can go on from the other's."""
+        """The state; `ContinualRun` and a lane can resume from each other's."""
         return {
             "strategy": {"model": self.model.state_dict()},
             "rows": self.rows,
@@ -115,7 +115,7 @@ class Lane(Scored):
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from what `state_dict` gave."""
+        """Resume from what `state_dict` gave."""
         self.model.load_state_dict(state["strategy"]["model"])
         self.rows = [tuple(row) for row in state["rows"]]
         self.layers = [(task, LayerMovement(*layer)) for task, *layer in state["layers"]]
@@ -130,9 +130,9 @@ class LaneRuns:
         recipes: one for each lane, all of one `shape`.
         seeds: one for each lane.
         evaluate_on: "test" or "validation".
-        data_dir: where the data lie; see `vcl_radial.data.streams`.
-        device: of the networks and the data.
-        on_epoch: told the lane, and its task and epoch (from 1), of every finished epoch.
+        data_dir: folder of the data; see `vcl_radial.data.streams`.
+        device: the device of networks and data.
+        on_epoch: called after every epoch with the lane, and its task and epoch (from 1).
     """
 
     def __init__(
@@ -175,20 +175,20 @@ class LaneRuns:
         return self.stream.n_tasks
 
     def leave_out(self, lane: int) -> None:
-        """Do nothing more in a lane."""
+        """Stop training a lane."""
         self.lanes[lane].left_out = True
 
     def finish_tasks(self) -> Iterator[list[int]]:
-        """Train and score what is left; yield the lanes that have finished another task.
+        """Train and score the remaining tasks; yield the lanes that finished another task.
 
-        A lane that diverges is left out from then on; its `fault` says why.
+        A lane that diverges stops; its `fault` says why.
         """
         new = [lane for lane in self.lanes if not lane.rows and not lane.left_out]
         if new:
             self._evaluate(new)
-        while left := self._unfinished():
-            done = min(lane.tasks_done for lane in left)
-            together = [lane for lane in left if lane.tasks_done == done]
+        while unfinished := self._unfinished():
+            done = min(lane.tasks_done for lane in unfinished)
+            together = [lane for lane in unfinished if lane.tasks_done == done]
             self._train(together, done)
             together = [lane for lane in together if lane.fault is None]
             if together:
@@ -196,13 +196,13 @@ class LaneRuns:
             yield [i for i, x in enumerate(self.lanes) if x in together and x.fault is None]
 
     def _unfinished(self) -> list[Lane]:
-        able = [lane for lane in self.lanes if lane.fault is None and not lane.left_out]
-        return [lane for lane in able if lane.tasks_done < self.tasks]
+        active = [lane for lane in self.lanes if lane.fault is None and not lane.left_out]
+        return [lane for lane in active if lane.tasks_done < self.tasks]
 
     def _train(self, lanes: list[Lane], task: int) -> None:
-        """Train a task (from 0) in lanes that have come so far, and consolidate it."""
+        """Train a task (from 0) in lanes that have reached it, and consolidate it."""
         started = time.perf_counter()
-        # Those with most epochs first: the active ones are always the first so many.
+        # Sort by epochs, descending, so that active lanes form a prefix.
         epochs = {lane: lane.recipe.epochs_of(task + 1) for lane in lanes}
         lanes = sorted(lanes, key=lambda lane: -epochs[lane])
         recipe, label = lanes[0].recipe, self.stream.task_label(task)
@@ -213,7 +213,7 @@ class LaneRuns:
         if self.device.type == "cuda":
             draws = [torch.Generator(self.device).manual_seed(seed) for seed in seeds]
         method = lane_method(recipe.strategy)
-        assert method is not None  # `shape` has seen to it
+        assert method is not None  # `shape` has checked it
         assert method.lane_step is not None
         for lane in lanes:
             method.begin_lane(lane.model.network, [label], **recipe.options)
@@ -263,7 +263,7 @@ class LaneRuns:
     def _epoch(
         self, step: Replayed, orders: Sequence[torch.Generator], points: int, recipe: Recipe
     ) -> Tensor:
-        """Every active lane's pass over the task in an order of its own; the last losses."""
+        """Train every active lane on the task in the lane's own order; return the last losses."""
         order = torch.stack([torch.randperm(points, generator=g) for g in orders]).to(self.device)
         size = recipe.batch_size
         end = points - points % size if recipe.drop_last else points
@@ -298,9 +298,9 @@ class LaneRuns:
 
     @torch.no_grad()
     def _predictions(self, lane: Lane, task: int) -> tuple[Tensor, Tensor]:
-        """What a lane says of a task, as a run by itself says it.
+        """Predictions of a lane for a task, as those of a run alone.
 
-        The log-predictive `[n, C]` in nats, and how far draws move it, `[n]` in per cent.
+        Returns the log-predictive `[n, C]` in nats, and its spread over draws, `[n]` in per cent.
         """
         label, method = self.stream.task_label(task), lane.model.method
         parts = []

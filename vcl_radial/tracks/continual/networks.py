@@ -1,4 +1,4 @@
-"""The network of a recipe, and the stream in the shape that it takes."""
+"""The network of a recipe, and the stream in the shape of its inputs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def make_network(stream: TensorStream, recipe: Recipe) -> nn.Module:
     """The network of a recipe for a stream: an MLP, or another body with heads on it.
 
     Raises:
-        UserError: there would be nothing but heads, or what is from outside is no such body.
+        UserError: the network would have only heads, or a user's function gives no such body.
     """
     posterior = posterior_of(recipe)
     if recipe.network is not None:

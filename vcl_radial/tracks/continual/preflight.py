@@ -15,10 +15,10 @@ from vcl_radial.tracks.recipe import check_recipe
 
 
 def check_runs(runs: Iterable[Run]) -> None:
-    """See that what runs name is there, and that their settings fit each other and the data.
+    """Check that all parts of runs exist, and that settings fit each other and the data.
 
     Raises:
-        UserError: something is not or does not; names the benchmark, or each method, and the fix.
+        UserError: a check fails; names the benchmark, or each method, and the fix.
     """
     faults: list[str] = []
     checked: list[tuple[StreamSettings, Recipe, int | None]] = []
@@ -43,7 +43,7 @@ def check_runs(runs: Iterable[Run]) -> None:
 
 
 def _check_stream(stream: StreamSettings, seed: int) -> int | None:
-    """See that a stream can be made; the training points of its smallest task, where known."""
+    """Check that a stream can be made; return the points of its smallest task, if known."""
     for key in ("kind", "dataset"):
         if outside.is_named(name := getattr(stream, key)):
             outside.find(key, name)
@@ -52,10 +52,10 @@ def _check_stream(stream: StreamSettings, seed: int) -> int | None:
 
 
 def check_data(runs: Iterable[Run], data_dir: Path | None) -> None:
-    """See that the files of the runs' data are there.
+    """Check that the files of the runs' data exist.
 
     Raises:
-        UserError: some are not.
+        UserError: a file is missing.
     """
     for dataset in sorted({run.stream.dataset for run in runs}):
         data_files.check_data(dataset, data_dir)

@@ -1,4 +1,4 @@
-"""What a report shows of runs on task sequences: pure functions of finished runs."""
+"""Sections of a report on task sequences: pure functions of finished runs."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ def sections(runs: Sequence[FinishedRun]) -> list[Section]:
     if runs[0].spec.stream.get("class_order") == "seed":  # every seed has other classes there
         tasks = [f"task {number}" for number in range(1, len(tasks) + 1)]
     by_seed = _by_seed(runs, results)
-    summary = figures.summary_table(by_seed)
+    table = figures.summary_table(by_seed)
     summaries = figures.all_over_seeds(results)
-    methods = [of_method.method for of_method in summaries]
+    methods = [summary.method for summary in summaries]
     csv = figures.to_csv
     final = Figure(
         "final-model",
@@ -56,8 +56,8 @@ def sections(runs: Sequence[FinishedRun]) -> list[Section]:
     parts = [
         Section(
             "Leaderboard",
-            [figures.board(summary), Text(_UNITS), final],
-            {"summary.csv": csv(summary), "results.csv": csv(results)},
+            [figures.board(table), Text(_UNITS), final],
+            {"summary.csv": csv(table), "results.csv": csv(results)},
         ),
         _against(results, methods),
     ]
@@ -81,11 +81,11 @@ def sections(runs: Sequence[FinishedRun]) -> list[Section]:
             "layers", partial(figures.layer_movement, layers), "What the layers do, task by task"
         )
         parts.append(Section("What the layers do", [picture], {"layers.csv": csv(layers)}))
-    matrices = [matrix(of_method, tasks) for of_method in summaries]
-    words = Text("In per cent; the last column is the mean over the tasks seen so far.")
+    matrices = [matrix(summary, tasks) for summary in summaries]
+    note = Text("In per cent; the last column is the mean over the tasks seen so far.")
     return [
         *parts,
-        Section("Accuracy in numbers", [words, *matrices], folded=True),
+        Section("Accuracy in numbers", [note, *matrices], folded=True),
         Section("Single runs", [_single_runs(runs, by_seed)], {"runs.csv": csv(by_seed)}, True),
         Section("Settings", _settings(runs, methods), folded=True),
     ]
@@ -103,7 +103,7 @@ def leaderboard(runs: Sequence[FinishedRun]) -> pd.DataFrame:
 
 
 def _by_seed(runs: Sequence[FinishedRun], results: pd.DataFrame) -> pd.DataFrame:
-    """Every score of every run, and what it cost."""
+    """Every score and the cost of every run."""
     from vcl_radial.reporting.figures.tables import seed_table
 
     multi_head = runs[0].spec.stream.get("heads", "multi") == "multi"
@@ -111,7 +111,7 @@ def _by_seed(runs: Sequence[FinishedRun], results: pd.DataFrame) -> pd.DataFrame
 
 
 def _against(results: pd.DataFrame, methods: Sequence[str]) -> Section:
-    """The other methods against the first."""
+    """Compare the other methods with the first."""
     from vcl_radial.reporting import figures
     from vcl_radial.reporting.figures.differences import difference_table
 
@@ -119,24 +119,24 @@ def _against(results: pd.DataFrame, methods: Sequence[str]) -> Section:
     differences = figures.paired_differences(results, reference)
     blocks: list[Block] = []
     if not differences.empty:
-        words = (
+        note = (
             f"Average accuracy minus that of {reference}, paired by seed. p is that of the exact "
             "two-sided sign-flip test, by Holm's correction over all rows; fewer than six seeds "
             "have none. The effect size d_z is the mean of the differences over their standard "
             "deviation."
         )
-        blocks += [Text(words), difference_table(differences)]
+        blocks += [Text(note), difference_table(differences)]
     others = sorted(set(methods[1:]) - set(differences["method"]))
     if others:
-        words = f"Fewer than two seeds in common with {reference}, so no comparison: "
-        blocks.append(Text(f"{words}{', '.join(others)}."))
+        note = f"Fewer than two seeds in common with {reference}, so no comparison: "
+        blocks.append(Text(f"{note}{', '.join(others)}."))
     if len(methods) == 1:
         blocks.append(Text("There is no other method to compare with."))
     return Section(f"Against {reference}", blocks, {"differences.csv": figures.to_csv(differences)})
 
 
 def _single_runs(runs: Sequence[FinishedRun], by_seed: pd.DataFrame) -> Table:
-    """Every score of every run, without empty columns, and where it lies."""
+    """Every score of every run, without empty columns, and the run's folder."""
     from vcl_radial.reporting.figures.tables import column, printed, shown
 
     folders: Mapping[tuple[str, int], str] = {
@@ -162,7 +162,7 @@ def _single_runs(runs: Sequence[FinishedRun], by_seed: pd.DataFrame) -> Table:
 
 
 def _settings(runs: Sequence[FinishedRun], methods: Sequence[str]) -> list[Block]:
-    """The resolved spec of each method's runs, but for the seed."""
+    """The resolved spec of each method's runs, without the seed."""
     specs = {run.method: run.spec for run in reversed(runs)}
     blocks: list[Block] = []
     for method in methods:

@@ -20,7 +20,7 @@ NETWORKS = ("mlp", "convnet", "resnet")
 
 
 def _none_if_mlp(network: str | None) -> str | None:
-    """The default has one spelling, so that results of both are known as the same."""
+    """Give the default one spelling, so that its results count as the same method."""
     return None if network == "mlp" else network
 
 
@@ -28,18 +28,17 @@ class StreamSettings(Settings):
     """The task sequence.
 
     Attributes:
-        first_tasks: after how many of the tasks the stream ends; by default after all.
-        image_size: pixels along both edges of the images of an image folder; by default as they
-            are.
+        first_tasks: number of tasks after which the stream ends; by default all.
+        image_size: pixels along both edges of the images of an image folder; by default unchanged.
         class_order: a permutation of the classes, or "seed": one that is drawn from the run's seed,
             the same for every method (`vcl_radial.data.streams.choices.checked_order`).
-        statistics: of which training images the inputs have mean 0 and variance 1.
-        test_share: of each class's images, where an image folder has no test part.
-        test_seed: of that choice, which is not that of the validation part: searches that hold out
-            other validation images must not see another test part.
+        statistics: the training images on which inputs have mean 0 and variance 1.
+        test_share: share of each class's images for testing, if an image folder has no test part.
+        test_seed: seed of the test part, apart from that of the validation part: searches that
+            hold out other validation images must not see another test part.
         features: an .npz file with the arrays `train` and `test`, rows in the place of the images.
-        checksum: of data that are the user's own; a command fills it in.
-        data_name: of data that are a folder of the user's, its name; a command fills it in.
+        checksum: checksum of a user's own data; a command fills it in.
+        data_name: name of a user's own folder of data; a command fills it in.
     """
 
     kind: Annotated[str, one_of("split", "permuted", what="function")] = "split"
@@ -66,7 +65,7 @@ class StreamSettings(Settings):
 
     @field_validator(*IMAGE_KEYS)
     @classmethod
-    def _of_an_image_folder(cls, value: Any, info: ValidationInfo) -> Any:
+    def _for_image_folders_only(cls, value: Any, info: ValidationInfo) -> Any:
         changed = value != cls.model_fields[str(info.field_name)].default
         if changed and info.data.get("dataset", IMAGE_FOLDER) != IMAGE_FOLDER:
             raise ValueError(f"this key is for stream.dataset = {IMAGE_FOLDER!r} only")
@@ -88,17 +87,17 @@ class StreamSettings(Settings):
 
     @property
     def varies_with_seed(self) -> bool:
-        """Whether runs of other seeds have other tasks."""
+        """Whether the tasks depend on the run's seed."""
         return self.class_order == "seed"
 
     @property
     def trained_tasks(self) -> int:
-        """How many tasks are trained."""
+        """Number of trained tasks."""
         return self.first_tasks or self.tasks
 
     @property
     def multi_head(self) -> bool:
-        """Whether each task has a head of its own."""
+        """Whether each task has its own head."""
         return self.heads == "multi"
 
 
@@ -118,16 +117,16 @@ class Recipe(EpochRecipe, RecipeSettings):
     )
     likelihood: Literal["categorical", "one-hot"] = Key(
         "categorical",
-        "of the classes: a softmax, or Gaussian noise on their labels "
+        "likelihood of the classes: a softmax, or Gaussian noise on their labels "
         "(`vcl_radial.likelihoods.OneHot`)",
     )
-    label_variance: Positive = Key(0.1, "of that noise, v")
-    label_scale: Positive = Key(1.0, "the output that stands for a label, s")
+    label_variance: Positive = Key(0.1, "variance v of that noise")
+    label_scale: Positive = Key(1.0, "output s that stands for a label")
     point_heads: bool = Key(False, "point estimates in the heads, whatever the body has")
-    optimizer: Literal["amsgrad", "adam", "sgd"] = Key("amsgrad", "whose steps train the network")
-    learning_rate: Positive = Key(1e-3, "the step of the optimiser", lanes="may differ")
+    optimizer: Literal["amsgrad", "adam", "sgd"] = Key("amsgrad", "optimiser of the network")
+    learning_rate: Positive = Key(1e-3, "step size of the optimiser", lanes="may differ")
     rho_learning_rate: Positive | None = Key(
-        None, "another step for rho, and for the factor of a low rank", lanes="may differ"
+        None, "step size for rho and the factor of a low rank, if different", lanes="may differ"
     )
     schedule: Literal["constant", "cosine", "one-cycle"] = Key(
         "constant",
@@ -143,7 +142,7 @@ class Recipe(EpochRecipe, RecipeSettings):
     train_samples: Count = Key(1, "weight samples in the loss")
     eval_samples: Count = Key(100, "weight samples in a prediction")
     precision: Literal["float32", "bfloat16"] = Key(
-        "float32", "of the products of the body's forward and backward pass"
+        "float32", "precision of the products of the body's forward and backward pass"
     )
     options: dict[str, Any] = Key(
         {}, "what the method takes beyond the keys of every recipe", of="method"
@@ -162,17 +161,17 @@ class Recipe(EpochRecipe, RecipeSettings):
         return self.first_task_epochs or self.epochs if task == 1 else self.epochs
 
     def epochs_until(self, task: int) -> int:
-        """Epochs of the first so many tasks together."""
+        """Total epochs of the first tasks, up to this one (from 1)."""
         return sum(map(self.epochs_of, range(1, task + 1)))
 
     def check_batches(self, smallest: int) -> None:
-        """See that every task has a batch.
+        """Check that every task has a batch.
 
         Args:
             smallest: training points of the smallest task.
 
         Raises:
-            UserError: one has not.
+            UserError: a task has no batch.
         """
         if self.drop_last and self.batch_size > smallest:
             raise UserError(
@@ -181,10 +180,10 @@ class Recipe(EpochRecipe, RecipeSettings):
             )
 
     def check_layers(self, multi_head: bool) -> None:
-        """See that heads of several tasks have something to share.
+        """Check that heads of several tasks have a layer to share.
 
         Raises:
-            UserError: they have not.
+            UserError: they have none.
         """
         if self.network is None and not self.hidden and multi_head:
             raise UserError("hidden = []: heads of several tasks share a layer; give one at least")

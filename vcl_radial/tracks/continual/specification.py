@@ -1,7 +1,7 @@
-"""What a run is: a benchmark, a method's recipe and a seed, every key validated.
+"""The specification of a run: a benchmark, a method's recipe and a seed, every key validated.
 
 A recipe is flat: the method's TOML, overridden by the benchmark's `[recipe]` table where the data
-ask for other sizes, overridden by `--set key=value`.
+need other sizes, overridden by `--set key=value`.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ class Run(RunSpec):
     recipe: Recipe
 
     def on_data(self, data_dir: Path | None) -> Run:
-        """This run with checksums of its data and its classes, where these are the user's own.
+        """This run with checksums of the user's own data and classes.
 
-        So a run is done anew where they have changed since. Data that are a folder of the user's
-        get its name; an image folder that is split gets a number of tasks where none was chosen.
+        A run is repeated when they have changed. Data in a user's folder get the folder's name;
+        a split image folder gets a number of tasks if none was chosen.
 
         Raises:
             UserError: the data cannot be read.
@@ -56,8 +56,8 @@ class Run(RunSpec):
             filled["tasks"] = self._tasks_of_folder(data_dir)
         if settings.features is not None:
             check_feature_file(Path(settings.features), rows_of(settings.dataset))
-        of_user = settings.dataset in FOLDER_DATASETS or outside.is_named(settings.dataset)
-        if of_user or settings.features is not None:
+        user_data = settings.dataset in FOLDER_DATASETS or outside.is_named(settings.dataset)
+        if user_data or settings.features is not None:
             check_data(settings.dataset, data_dir)
             if settings.image_size is not None:
                 files, size = user_images(data_dir), settings.image_size
@@ -72,7 +72,7 @@ class Run(RunSpec):
         """The number of tasks, checked before any image is read.
 
         Raises:
-            UserError: the folder is not laid out as it has to be, or the tasks do not fit it.
+            UserError: the folder's layout is wrong, or the tasks do not fit it.
         """
         classes, stream = len(user_images(data_dir).class_names), self.stream
         chosen = "tasks" in stream.model_fields_set
@@ -87,7 +87,7 @@ class Run(RunSpec):
         return tasks
 
     def from_outside(self) -> list[Callable[..., Any]]:
-        """Strategy, posterior, network and stream, where they are not the suite's own.
+        """The strategy, posterior, network and stream that do not come with the suite.
 
         Raises:
             UserError: one is not found or cannot be imported.

@@ -1,4 +1,4 @@
-"""What finished runs on task sequences hold: their scores, their layers, and what they cost."""
+"""Tables of finished runs on task sequences: scores, layers and costs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LARGEST = 1e150
 
 
 class _Environment(Written):
-    """What `environment.json` holds of a sequence; None is what is not known."""
+    """The keys of a sequence in `environment.json`; None if unknown."""
 
     tasks: list[str]
     seconds: dict[str, Seconds]
@@ -36,10 +36,10 @@ class _Environment(Written):
 
 
 def read(path: Path, environment: Mapping[str, Any]) -> dict[str, pd.DataFrame]:
-    """`accuracy`, and `layers` of a method with a posterior, from a run's folder.
+    """Read `accuracy`, and `layers` of a method with a posterior, from a run's folder.
 
     Raises:
-        DataError: one is damaged or has gaps; it begins with the file's name.
+        DataError: a table is damaged or has gaps; names the file.
     """
     tasks = len(_named("environment.json", lambda: checked(_Environment, environment)).tasks)
     tables = {"accuracy": _named("accuracy.csv", lambda: _scores(path / "accuracy.csv", tasks))}
@@ -50,19 +50,19 @@ def read(path: Path, environment: Mapping[str, Any]) -> dict[str, pd.DataFrame]:
 
 def results_table(runs: Sequence[FinishedRun]) -> pd.DataFrame:
     """One tidy table of many runs: `benchmark, method, seed` and the columns of accuracy.csv."""
-    return _put_together(runs, "accuracy", COLUMNS)
+    return _concatenated(runs, "accuracy", COLUMNS)
 
 
 def layers_table(runs: Sequence[FinishedRun]) -> pd.DataFrame | None:
-    """The same of layers.csv, of those runs that have one; None where none has."""
-    having = [run for run in runs if "layers" in run.tables]
-    return _put_together(having, "layers", LAYER_COLUMNS) if having else None
+    """One tidy table of the runs that have layers.csv; None if none has."""
+    with_layers = [run for run in runs if "layers" in run.tables]
+    return _concatenated(with_layers, "layers", LAYER_COLUMNS) if with_layers else None
 
 
 def runs_costs(runs: Sequence[FinishedRun]) -> pd.DataFrame:
-    """What runs cost: `benchmark, method, seed`, seconds, parameters and bytes carried.
+    """Costs of runs: `benchmark, method, seed`, seconds, parameters and bytes carried.
 
-    It is nan where it is not known, and the bytes have no column where no run knows them.
+    Unknown costs are nan; the bytes have no column if no run knows them.
     """
     import pandas as pd
 
@@ -83,7 +83,7 @@ def runs_costs(runs: Sequence[FinishedRun]) -> pd.DataFrame:
     return costs.drop(columns="carried_bytes") if costs["carried_bytes"].isna().all() else costs
 
 
-def _put_together(runs: Sequence[FinishedRun], table: str, columns: Sequence[str]) -> pd.DataFrame:
+def _concatenated(runs: Sequence[FinishedRun], table: str, columns: Sequence[str]) -> pd.DataFrame:
     import pandas as pd
 
     named = [
@@ -94,11 +94,11 @@ def _put_together(runs: Sequence[FinishedRun], table: str, columns: Sequence[str
 
 
 def _named(file: str, content: Callable[[], Any]) -> Any:
-    """What a file holds; a fault begins with its name."""
+    """Return a file's content; an error names the file."""
     try:
         return content()
     except (OSError, ValueError, LookupError, TypeError, DataError) as error:
-        raise DataError(f"{file}: {error}") from None
+        raise DataError(str(error), file) from None
 
 
 def _scores(path: Path, tasks: int) -> pd.DataFrame:
@@ -109,15 +109,15 @@ def _scores(path: Path, tasks: int) -> pd.DataFrame:
     tidy = pd.read_csv(io.StringIO(read_text(path)))
     if list(tidy.columns) != COLUMNS:
         raise DataError(f"it has the columns {', '.join(map(str, tidy.columns))}")
-    # Asked first: what follows lays out as many tasks as the table names.
-    named = tidy["task_evaluated"].max()
-    if named != tasks:
-        raise DataError(f"it holds {named} tasks, and environment.json names {tasks}")
+    # Checked first: `summary` allocates a matrix of as many tasks as the table names.
+    evaluated = tidy["task_evaluated"].max()
+    if evaluated != tasks:
+        raise DataError(f"it holds {evaluated} tasks, and environment.json names {tasks}")
     if not tidy["task_trained"].isin(range(tasks + 1)).all():
         raise DataError(f"it holds a task_trained that is not from 0 to {tasks}")
     if tidy["value"].isna().any():
         raise DataError("it holds a value that is not a number")
-    # A label that a network gives the probability 0 makes its NLL infinite; nothing else is.
+    # Only an NLL can be infinite: a label may have the probability 0.
     _check_size(tidy.loc[(tidy["metric"] != "nll") | (tidy["value"] != math.inf), "value"])
     accuracies = tidy.loc[tidy["metric"] == "accuracy", "value"]
     if not accuracies.between(0.0, 100.0).all():
@@ -127,10 +127,10 @@ def _scores(path: Path, tasks: int) -> pd.DataFrame:
 
 
 def _check_size(values: pd.Series[float]) -> None:
-    """Refuse numbers whose mean and standard error cannot be computed."""
-    beyond = values[values.abs() > _LARGEST]
-    if not beyond.empty:
-        raise DataError(f"it holds the {values.name} {beyond.iloc[0]:g}, which no run gives")
+    """Reject numbers whose mean and standard error cannot be computed."""
+    too_large = values[values.abs() > _LARGEST]
+    if not too_large.empty:
+        raise DataError(f"it holds the {values.name} {too_large.iloc[0]:g}, which no run gives")
 
 
 def _layers(path: Path, tasks: int) -> pd.DataFrame:
@@ -148,7 +148,7 @@ def _layers(path: Path, tasks: int) -> pd.DataFrame:
         if not is_numeric_dtype(table[name]):
             raise DataError(f"it holds a {name} that is not a number")
         # A noise that has shrunk to 0 makes a KL or a ratio infinite, or nan, which is written as
-        # nothing: the run's scores are as good as any.
+        # an empty cell: the run's scores are still valid.
         _check_size(table.loc[table[name] != math.inf, name])
         if name not in ("kl", "units_at_rest") and (table[name] < 0).any():
             raise DataError(f"it holds a {name} that is negative")

@@ -56,26 +56,26 @@ class Continual(Track[Run]):
     def variants(
         self, tables: Mapping[str, Any], benchmark: Path | None = None
     ) -> list[Mapping[str, Any]]:
-        """One run; a file of features may lie beside the benchmark's."""
+        """One run; its file of features may lie in the benchmark's folder."""
         stream = tables["stream"]
         if isinstance(features := stream.get("features"), str):
             stream = {**stream, "features": str(file_path(features, benchmark))}
         return [{**tables, "stream": stream}]
 
     def check_runs(self, runs: Sequence[Run]) -> None:
-        """As before `vcl-radial run`."""
+        """Check streams, methods and options before any run starts."""
         check_runs(runs)
 
     def check_files(self, runs: Sequence[Run], data_dir: Path | None) -> None:
-        """As `vcl-radial run`."""
+        """Check that the files of the data exist."""
         check_data(runs, data_dir)
 
     def on_data(self, run: Run, data_dir: Path | None) -> Run:
-        """A run with the checksum of its data."""
+        """Return a run with the checksum of its data."""
         return run.on_data(data_dir)
 
     def split_of(self, seed: int) -> dict[str, Any]:
-        """The seed is that of the validation part too; test images are the standard ones."""
+        """Draw the validation part from the seed; the test images are the standard ones."""
         return {"stream.split_seed": seed}
 
     def check_data(self, runs: Sequence[Run], data_dir: Path | None) -> None:
@@ -85,27 +85,27 @@ class Continual(Track[Run]):
 
             groups: dict[str, list[Run]] = {}
             for run in runs:
-                key = f"{_data_of(run)} {run.recipe.network is None}"
+                key = f"{_stream_key(run)} {run.recipe.network is None}"
                 groups.setdefault(key, []).append(run)
-            for on_it in groups.values():
-                check_made_on(on_it, data_dir)
+            for group in groups.values():
+                check_made_on(group, data_dir)
         if any(run.stream.dataset == IMAGE_FOLDER for run in runs):
-            _name_left_out(required_root(IMAGE_FOLDER, data_dir))
+            _warn_of_ignored_files(required_root(IMAGE_FOLDER, data_dir))
 
     def open(self, run: Run, place: RunContext, report: Callable[[Step], None]) -> Training:
-        """A run at its start."""
+        """Open a run at its start."""
         from vcl_radial.tracks.continual.execute import open_run
 
         return open_run(run, place, report)
 
     def read(self, path: Path, environment: Mapping[str, Any]) -> Mapping[str, pd.DataFrame]:
-        """`accuracy`, and `layers` of a method with a posterior."""
+        """Read `accuracy`, and `layers` of a method with a posterior."""
         from vcl_radial.tracks.continual.tables import read
 
         return read(path, environment)
 
     def scores(self, run: FinishedRun) -> pd.DataFrame:
-        """After so many tasks, from 0, on a task, from 1."""
+        """Scores on a task (from 1) after a number of tasks (from 0)."""
         columns = {"task_trained": "after", "task_evaluated": "task"}
         return run.tables["accuracy"].rename(columns=columns)
 
@@ -148,7 +148,7 @@ class Continual(Track[Run]):
         return statistics.fmean(untrained) if untrained else None
 
     def epochs(self, run: Run) -> int:
-        """Of all tasks."""
+        """Epochs of all tasks together."""
         return run.recipe.epochs_until(run.stream.trained_tasks)
 
     def batches(self, runs: Sequence[Run], lanes: int) -> list[list[Run]]:
@@ -160,7 +160,7 @@ class Continual(Track[Run]):
 
         groups: dict[str, list[Run]] = {}
         for number, run in enumerate(runs):
-            stream = f"{_data_of(run)} {run.evaluate_on}"
+            stream = f"{_stream_key(run)} {run.evaluate_on}"
             groups.setdefault(f"{stream} {shape(run.recipe) or number}", []).append(run)
         return [
             group[start : start + lanes]
@@ -171,19 +171,19 @@ class Continual(Track[Run]):
     def open_together(
         self, runs: Sequence[Run], place: RunContext, report: Callable[[int, Step], None]
     ) -> Lanes:
-        """A batch at its start."""
+        """Open a batch at its start."""
         from vcl_radial.tracks.continual.execute import TaskLanes
 
         return TaskLanes(runs, place, report)
 
 
-def _data_of(run: Run) -> str:
-    """What runs on the same stream have in common."""
+def _stream_key(run: Run) -> str:
+    """A key that runs on the same stream share."""
     seed = run.seed if run.stream.varies_with_seed else None
     return json.dumps([run.stream.model_dump(), seed])
 
 
-def _name_left_out(root: Path) -> None:
+def _warn_of_ignored_files(root: Path) -> None:
     left_out = image_files(root).left_out
     if left_out:
         print(
@@ -194,12 +194,12 @@ def _name_left_out(root: Path) -> None:
 
 
 def _averages(rows: Sequence[Sequence[Any]]) -> dict[int, float]:
-    """Over the tasks seen, after each task; from `task_trained, task_evaluated, metric, value`."""
-    seen: dict[int, list[float]] = {}
+    """Average accuracy after each task; from `task_trained, task_evaluated, metric, value`."""
+    accuracies: dict[int, list[float]] = {}
     for trained, evaluated, metric, value in rows:
         if metric == "accuracy" and 1 <= evaluated <= trained:
-            seen.setdefault(trained, []).append(value)
-    return {task: sum(values) / len(values) for task, values in sorted(seen.items())}
+            accuracies.setdefault(trained, []).append(value)
+    return {task: sum(values) / len(values) for task, values in sorted(accuracies.items())}
 
 
 TRACK = Continual

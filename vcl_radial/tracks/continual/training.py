@@ -1,7 +1,7 @@
 """The continual track: one run of a method over a task sequence, trained and scored.
 
 For every task: train against the carried prior, consolidate, evaluate every task. All randomness
-of task t comes from (seed, t) alone, so that a run that goes on from a checkpoint ends with the
+of task t comes from (seed, t) alone, so that a run that resumes from a checkpoint ends with the
 same bytes as one that was never interrupted.
 """
 
@@ -41,17 +41,17 @@ from vcl_radial.tracks.continual.settings import Recipe, StreamSettings
 from vcl_radial.tracks.methods import draws, settings_of
 
 EVAL_BATCH = 16_384
-"""Rows of an evaluation batch at most; predictions do not depend on it."""
+"""Maximum rows of an evaluation batch; predictions do not depend on it."""
 
 EVAL_NUMBERS = 2**23
-"""Numbers of the inputs in an evaluation batch at most: a convolution makes many of each."""
+"""Maximum input numbers of an evaluation batch: a convolution makes many of each."""
 
 OnEpoch = Callable[[int, int, Mapping[str, float]], None]
-"""Called with the task and the epoch (from 1) that has just ended, and means over its batches."""
+"""A function of the task and epoch (from 1) that just ended, and means over its batches."""
 
 
 class Scored:
-    """The scores of a run in progress, and how far its posterior went."""
+    """The scores of a run in progress, and how far its posterior moved."""
 
     rows: list[tuple[int, int, str, float]]
     layers: list[tuple[int, LayerMovement]]
@@ -64,7 +64,7 @@ class Scored:
         )
 
     def movement(self) -> pd.DataFrame:
-        """How far the posterior went in each task: `task_trained` and `LayerMovement`'s fields."""
+        """How far the posterior moved in each task: `task_trained` and `LayerMovement`'s fields."""
         return movement_table(self.layers)
 
     def average_accuracy(self) -> float:
@@ -79,10 +79,10 @@ class ContinualRun(Scored):
     Args:
         settings: the task sequence.
         recipe: the method.
-        seed: of the initial weights, the batches and the weight samples.
+        seed: seed of the initial weights, the batches and the weight samples.
         evaluate_on: "test" or "validation".
-        data_dir: where the data lie; see `vcl_radial.data.streams`.
-        device: of the network and the data.
+        data_dir: folder of the data; see `vcl_radial.data.streams`.
+        device: the device of network and data.
         on_epoch: called after every epoch.
         watched: whether it is called with `nll` (nats per point) and `accuracy` (per cent).
     """
@@ -134,7 +134,7 @@ class ContinualRun(Scored):
 
     @property
     def trainings(self) -> int:
-        """How often the method trains: once a task, or once for all."""
+        """Number of trainings: one per task, or one for all tasks."""
         return 1 if self.strategy.needs_whole_stream else self.tasks
 
     @property
@@ -144,18 +144,18 @@ class ContinualRun(Scored):
 
     @property
     def parameters(self) -> int:
-        """How many numbers the network trains; a Gaussian weight has two."""
+        """Number of trained numbers of the network; a Gaussian weight has two."""
         return sum(p.numel() for p in self.strategy.network.parameters())
 
     @property
     def carried_bytes(self) -> int | None:
-        """What the method keeps after the last task; None where it learns all tasks at once."""
+        """Bytes that the method keeps after the last task; None if it learns all tasks at once."""
         if self.trainings == 1:
             return None
         return carried_bytes(self.strategy.state_dict(), self._start)
 
     def finish_tasks(self) -> Iterator[int]:
-        """Train and score what is left, and yield the number of tasks done after each step."""
+        """Train and score the remaining tasks; yield the number of tasks done after each step."""
         if not self.rows:
             self._evaluate()
         while self.tasks_done < self.tasks:
@@ -172,7 +172,7 @@ class ContinualRun(Scored):
             yield self.tasks_done
 
     def state_dict(self) -> dict[str, Any]:
-        """Plain tensors and numbers from which the run can go on."""
+        """Plain tensors and numbers from which the run resumes."""
         return {
             "strategy": self.strategy.state_dict(),
             "rows": self.rows,
@@ -183,7 +183,7 @@ class ContinualRun(Scored):
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from what `state_dict` gave."""
+        """Resume from what `state_dict` gave."""
         self.strategy.load_state_dict(state["strategy"])
         self.rows = [tuple(row) for row in state["rows"]]
         self.layers = [(task, LayerMovement(*layer)) for task, *layer in state["layers"]]
@@ -217,10 +217,10 @@ def movement_table(layers: Sequence[tuple[int, LayerMovement]]) -> pd.DataFrame:
 
 
 class _EpochMeans(PluginMetric[float]):
-    """Means over the training batches of an epoch: a metric, which wants no gradients.
+    """Means over the training batches of an epoch.
 
-    Avalanche's own mean of the loss shows what the loss holds, and that differs from method to
-    method: some give the gradient of their penalty without its value.
+    Avalanche's mean of the loss cannot be compared between methods: some losses have the gradient
+    of their penalty without its value.
     """
 
     def __init__(self) -> None:
@@ -228,26 +228,26 @@ class _EpochMeans(PluginMetric[float]):
         self.reset()
 
     def reset(self, **kwargs: Any) -> None:
-        """Forget all batches."""
-        self.points, self.nll, self.right = 0, 0.0, 0
+        """Reset all means."""
+        self.points, self.nll, self.correct = 0, 0.0, 0
 
     def before_training_epoch(self, strategy: Any) -> None:
-        """Forget what a method had before the task's own epochs, with another objective."""
+        """Drop batches that a method trained before the task's epochs, by another objective."""
         self.reset()
 
     def result(self, **kwargs: Any) -> float | None:
-        """Nothing for Avalanche's loggers."""
+        """Return nothing: Avalanche's loggers show no such metric."""
 
     def after_training_iteration(self, strategy: Any) -> None:
         """Count a batch."""
         output, y = strategy.mb_output.detach(), strategy.mb_y
         self.points += len(y)
         self.nll += float(cross_entropy(output, y, reduction="sum"))
-        self.right += int((output.argmax(-1) == y).sum())
+        self.correct += int((output.argmax(-1) == y).sum())
 
     def take(self) -> dict[str, float]:
-        """NLL in nats per point, accuracy in per cent; forgotten afterwards."""
-        means = {"nll": self.nll / self.points, "accuracy": 100 * self.right / self.points}
+        """Return NLL in nats per point and accuracy in per cent, and reset."""
+        means = {"nll": self.nll / self.points, "accuracy": 100 * self.correct / self.points}
         self.reset()
         return means
 
@@ -264,15 +264,15 @@ class _EpochCallback(SupervisedPlugin):
 
 
 def task_seed(seed: int, task: int) -> int:
-    """What seeds all randomness of a task of a run; task 0 is what comes before the first."""
+    """The seed of all randomness of a task; task 0 is before the first."""
     return seed_of(seed, task)
 
 
 def evaluated_tasks(stream: TensorStream, tasks_done: int) -> range:
-    """The tasks (from 0) that are scored after so many: those that were trained.
+    """The tasks (from 0) that are scored after `tasks_done` tasks: the trained ones.
 
-    With one head for all tasks forward transfer wants the next task too, and before the first one
-    all of them. A head that has not been trained knows nothing, whatever the tasks before.
+    With one head for all tasks, forward transfer needs the next task too, and before the first
+    task all of them. A head that has not been trained predicts by chance.
     """
     if stream.multi_head:
         return range(tasks_done)
@@ -280,7 +280,7 @@ def evaluated_tasks(stream: TensorStream, tasks_done: int) -> range:
 
 
 def newest_classes(stream: TensorStream, tasks_done: int) -> torch.Tensor | None:
-    """The classes of the task trained last, where all tasks share one head of classes."""
+    """The classes of the last trained task, if all tasks share one head of classes."""
     if tasks_done == 0 or stream.multi_head:
         return None
     newest = stream.task_classes[tasks_done - 1]
@@ -288,18 +288,18 @@ def newest_classes(stream: TensorStream, tasks_done: int) -> torch.Tensor | None
 
 
 def share_predicted_as(classes: torch.Tensor, predictions: torch.Tensor) -> float:
-    """How many predictions `[B, C]` are of these classes, in per cent."""
+    """Share of predictions `[B, C]` that are of these classes, in per cent."""
     return 100 * torch.isin(predictions.argmax(-1).cpu(), classes).double().mean().item()
 
 
 def make_strategy(recipe: Recipe, network: nn.Module, **settings: Any) -> ContinualStrategy:
-    """The strategy of a recipe, `options` and all.
+    """Make the strategy of a recipe with its `options`.
 
     Raises:
-        UserError: the method does not take these options, or its constructor lacks what all have.
+        UserError: the method does not take these options, or its constructor lacks a base argument.
     """
     cls = find_method(recipe.strategy)
-    of_method = {
+    arguments = {
         "kl_weight": recipe.kl_weight,
         "train_samples": recipe.train_samples,
         "eval_samples": recipe.eval_samples if draws(recipe, cls) else 1,
@@ -307,7 +307,7 @@ def make_strategy(recipe: Recipe, network: nn.Module, **settings: Any) -> Contin
         **settings_of(recipe, cls),
     }
     if (likelihood := likelihood_of(recipe)) is not None:
-        of_method["likelihood"] = likelihood
+        arguments["likelihood"] = likelihood
     settings |= {
         "optimizer": optimizer_for(recipe),
         "train_mb_size": recipe.batch_size,
@@ -318,21 +318,21 @@ def make_strategy(recipe: Recipe, network: nn.Module, **settings: Any) -> Contin
     }
     try:
         if issubclass(cls, Method):
-            method = cls(network, **of_method)
+            method = cls(network, **arguments)
             require_base(method)
-            made: ContinualStrategy = Strategy(method, **settings)
+            strategy: ContinualStrategy = Strategy(method, **settings)
         else:
-            made = cls(model=network, **of_method, **settings)
-            require_base(made)
+            strategy = cls(model=network, **arguments, **settings)
+            require_base(strategy)
     except (TypeError, ValueError) as error:
         raise not_made(recipe.strategy, cls, recipe.options, error) from error
-    if isinstance(made.model, TaskModel) and list(variational_weights(made.network, [])):
-        made.method.eval_samples = recipe.eval_samples  # a posterior that the class has made itself
-    return made
+    if isinstance(strategy.model, TaskModel) and list(variational_weights(strategy.network, [])):
+        strategy.method.eval_samples = recipe.eval_samples  # the class has made its own posterior
+    return strategy
 
 
 def likelihood_of(recipe: Recipe) -> OneHot | None:
-    """That of a recipe's classes; None for a softmax, which every method has by default."""
+    """The likelihood of a recipe's classes; None for a softmax, every method's default."""
     if recipe.likelihood == "categorical":
         return None
     return OneHot(recipe.label_variance, recipe.label_scale)
@@ -345,7 +345,7 @@ def _eval_batch(stream: TensorStream | None) -> int:
 
 
 def optimizer_for(recipe: Recipe) -> Callable[[nn.Module], Optimizer]:
-    """A function that makes the recipe's optimiser, with the spread's own learning rate."""
+    """A function that makes the recipe's optimiser, with another learning rate for spreads."""
 
     def make(model: nn.Module) -> Optimizer:
         spreads = ("rho", "log_concentration", "factor")

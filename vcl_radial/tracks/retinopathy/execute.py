@@ -70,7 +70,7 @@ class EpochTraining:
     def position(self) -> Step:
         """After the last epoch that is done."""
         here, done = self._step(), len(self.history)
-        news = f"goes on after epoch {done}" if done else None
+        news = f"resumes after epoch {done}" if done else None
         network = start_of(self.run.recipe, self.sites[0].data.size, self.run.seed).network
         start = tuple(map(str, layer_starts(network)))
         return replace(here, score=None, news=news, start=start, scalars={})
