@@ -21,19 +21,19 @@ from vcl_radial.tracks.recipe import MethodRecipe, check_class
 
 
 def make_method(recipe: MethodRecipe, network: nn.Module, **settings: Any) -> Method:
-    """The method of a recipe, `options` and all.
+    """Make the method of a recipe with its `options`.
 
     Args:
-        recipe: names the method.
-        network: that it trains.
-        settings: those of `Method`.
+        recipe: the recipe, which names the method.
+        network: the network that it trains.
+        settings: the settings of `Method`.
 
     Raises:
         UserError: the class does not take these options, or does not serve the likelihood or the
             network.
     """
     cls: Any = find_method(recipe.strategy)
-    of_recipe = settings_of(recipe, cls)
+    arguments = settings_of(recipe, cls)
     make = cls
     if not issubclass(cls, Method):
         recipe.check_strategy(settings.get("likelihood", Categorical()).name)
@@ -41,7 +41,7 @@ def make_method(recipe: MethodRecipe, network: nn.Module, **settings: Any) -> Me
 
         make = partial(method_of, cls)
     try:
-        method: Method = make(network, **settings, **of_recipe)
+        method: Method = make(network, **settings, **arguments)
     except (TypeError, ValueError) as error:
         raise not_made(recipe.strategy, cls, recipe.options, error) from error
     require_base(method)
@@ -49,17 +49,17 @@ def make_method(recipe: MethodRecipe, network: nn.Module, **settings: Any) -> Me
 
 
 def check_made(runs: Sequence[Any], make: Callable[[Any], object]) -> None:
-    """Make the methods of runs, each of them once, before the first run trains.
+    """Make each method of runs once, before the first run trains.
 
-    A posterior has to have its KL in the objective.
+    The objective of a posterior must have its KL.
 
     Args:
-        runs: of a command.
-        make: the method of a run, or what trains it. What it raises but `UserError` is left to the
-            run itself, which keeps the traceback.
+        runs: the runs of a command.
+        make: function from a run to its method, or to an object that trains it. Errors other than
+            `UserError` are left to the run itself, which keeps the traceback.
 
     Raises:
-        UserError: one cannot be made, or has no KL; names the method.
+        UserError: a method cannot be made, or has no KL; names the method.
     """
     for run in {(run.method, run.digest()): run for run in runs}.values():
         try:
@@ -77,24 +77,24 @@ def draws(recipe: Any, cls: type[Any]) -> bool:
     """Whether predictions draw weights, so that the recipe's numbers of samples count.
 
     Args:
-        recipe: with the key `posterior`.
-        cls: of a method, or of an Avalanche strategy.
+        recipe: a recipe with the key `posterior`.
+        cls: class of a method, or of an Avalanche strategy.
     """
     return recipe.posterior != "none" or "eval_samples" in cls.recipe_keys
 
 
 def settings_of(recipe: Any, cls: type[Any]) -> dict[str, Any]:
-    """What a class takes of a recipe beyond the settings of all methods.
+    """Arguments that a class takes from a recipe beyond the settings of all methods.
 
-    These are its options, and the start of a posterior where it keeps one of its own.
+    These are its options, and the start of a posterior if it keeps its own.
 
     Args:
-        recipe: with the keys `strategy` and `options` beside those of `RecipeSettings`.
-        cls: of a method, or of an Avalanche strategy.
+        recipe: a recipe with `strategy` and `options` beside the keys of `RecipeSettings`.
+        cls: class of a method, or of an Avalanche strategy.
 
     Raises:
-        UserError: it does not take these options, its constructor lacks what all have, or it asks
-            what the track has not.
+        UserError: the class does not take these options, its constructor lacks a base argument, or
+            it needs a hook that the track does not offer.
     """
     check_class(recipe, cls)
     start = {"prior_scale": recipe.prior_scale, "initial_noise": initial_noise(recipe)}

@@ -1,4 +1,4 @@
-"""What recipes say of networks, made: in every track that trains networks of any kind."""
+"""Networks and posteriors of recipes, for every track."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from vcl_radial.tracks.recipe import RecipeSettings
 
 
 def posterior_of(recipe: RecipeSettings) -> LayerSettings | None:
-    """The variational family of a recipe's weights, and where it starts; None for points."""
+    """The variational family of a recipe's weights, and its start; None for points."""
     if recipe.posterior == "none":
         return None
     if recipe.posterior == RDP.name:
@@ -31,7 +31,7 @@ def posterior_of(recipe: RecipeSettings) -> LayerSettings | None:
 
 
 def _shared_keys(settings: type[Any], recipe: RecipeSettings) -> dict[str, Any]:
-    """The keys of a recipe that the settings of a posterior have by the same name."""
+    """Keys of a recipe that the settings of a posterior also have."""
     names = {field.name for field in fields(settings)} & type(recipe).model_fields.keys()
     return {name: getattr(recipe, name) for name in names}
 
@@ -44,11 +44,11 @@ def body_of(name: str, shape: Sequence[int]) -> nn.Module:
     """The network of features that a recipe's `network` names.
 
     Args:
-        name: of `BODIES`, or `package.module:function`.
-        shape: of one input.
+        name: a name of `BODIES`, or `package.module:function`.
+        shape: the shape of one input.
 
     Raises:
-        UserError: the inputs do not fit it, or a function is not there, fails, or gives no network.
+        UserError: the inputs do not fit, or a function is missing, fails, or gives no network.
     """
     if name in BODIES:
         return BODIES[name](shape)
@@ -64,13 +64,13 @@ def network_of_rows(
     """A recipe's network for rows of numbers, with one head.
 
     Args:
-        recipe: names a network of the user's own, or none.
+        recipe: the recipe, which may name a user's own network.
         inputs: numbers in a row.
-        outputs: of the head.
-        hidden: units of the hidden layers, where the network is not the user's.
+        outputs: outputs of the head.
+        hidden: units of the hidden layers, if the network is not the user's own.
 
     Raises:
-        UserError: what is from outside is no such network.
+        UserError: a user's function gives no such network.
     """
     posterior = posterior_of(recipe)
     if recipe.network is None:
@@ -80,5 +80,5 @@ def network_of_rows(
 
 
 def initial_noise(recipe: RecipeSettings) -> float:
-    """The noise of one weight that a recipe starts with, where the family does not scale it."""
+    """A recipe's initial noise of one weight, if the family does not scale it."""
     return recipe.initial_noise or math.log1p(math.exp(recipe.initial_rho))

@@ -1,4 +1,4 @@
-"""What recipes say of a network's weights, and of the method that trains it."""
+"""Keys of recipes for a network's weights, and for the method that trains it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _known_or_own(value: str, known: Sequence[str], what: str) -> str:
 
 
 def one_of(*known: str, what: str) -> AfterValidator:
-    """One of the known names, or `package.module:name` of a user's own."""
+    """A validator of one of the known names, or a user's own `package.module:name`."""
     return AfterValidator(partial(_known_or_own, known=known, what=what))
 
 
@@ -40,19 +40,19 @@ def _families() -> Mapping[str, type[Family]]:
 
 
 def _known_posterior(value: str) -> str:
-    """A posterior that is "none", a family's name, or `package.module:Class` of a user's own."""
+    """Accept "none", a family's name, or a user's own `package.module:Class`."""
     if value != "none" and not outside.is_named(value):
         _known_or_own(value, [*_families(), "none"], "Class")
     return value
 
 
 class RecipeSettings(Settings):
-    """What recipes say of a network's weights, in every track that trains networks of any kind."""
+    """Keys of recipes for a network's weights, in every track."""
 
     posterior: Annotated[str, AfterValidator(_known_posterior)] = Key(
         "radial",
         "the family of all weights (`vcl_radial.posteriors.families`), 'none' for point estimates, "
-        "or `package.module:Class` of a user's own",
+        "or a user's own `package.module:Class`",
         of="method",
     )
     grouping: str = Key(
@@ -62,12 +62,12 @@ class RecipeSettings(Settings):
     )
     rank: Count = Key(
         8,
-        "of the precision of a family with correlations, beside its diagonal; any method that "
+        "rank of the precision of a family with correlations, beside its diagonal; any method that "
         "carries a posterior takes it",
     )
     initial_rho: Annotated[float, Field(ge=-40, le=100)] = Key(
         -6.0,
-        "the scale starts at sigma = softplus(initial_rho); of 'rdp', the noise of one weight",
+        "the scale starts at sigma = softplus(initial_rho); for 'rdp', the noise of one weight",
         of="method",
         lanes="may differ",
     )
@@ -80,7 +80,7 @@ class RecipeSettings(Settings):
     prior_scale: Positive = Key(1.0, "the first prior is N(0, prior_scale^2 I)", lanes="may differ")
     prior_length: ShareBelowOne = Key(
         0.9,
-        "of 'rdp', the length A_D(kappa_p) of the mean of a direction under the first prior; 0 is "
+        "for 'rdp', the length A_D(kappa_p) of a direction's mean under the first prior; 0 is "
         "uniform (`vcl_radial.nn.rdp.RDPSettings`)",
         of="method",
     )
@@ -92,11 +92,11 @@ class RecipeSettings(Settings):
     network: Annotated[str, one_of(what="function")] | None = Key(
         None,
         "`package.module:function` from the shape of an input to a network of features; by default "
-        "the track's own",
+        "the network of the track",
     )
 
     unsupported_hooks: ClassVar[dict[str, str]] = {}
-    """What the track's training does without: the names of `Method` that none may override."""
+    """Names of `Method` that the track does not call, so that no method may override them."""
 
     @model_validator(mode="after")
     def _keys_are_of_the_posterior(self) -> RecipeSettings:
@@ -104,15 +104,13 @@ class RecipeSettings(Settings):
         keys = RecipeSettings.model_fields.keys() - {"posterior"}
         changed = sorted(key for key in keys if getattr(self, key) != fields[key].default)
         if outside.is_named(self.posterior) or (self.posterior == "none" and not changed):
-            return self  # the class itself is asked when it is imported
+            return self  # checked when the class is imported
         families = _families()
         for key in changed:
             names = sorted(name for name, family in families.items() if key in family.options)
             if names and self.posterior not in names:
-                one_of_them = " or ".join(map(repr, names))
-                raise ValueError(
-                    f"{key} is for posterior = {one_of_them} only: set that, or leave it"
-                )
+                choices = " or ".join(map(repr, names))
+                raise ValueError(f"{key} is for posterior = {choices} only: set that, or leave it")
         known = families.values() if self.family is None else [self.family]
         groupings = dict.fromkeys(g for family in known for g in family.groupings)
         if self.grouping not in groupings:
@@ -129,13 +127,13 @@ class RecipeSettings(Settings):
 
 
 def parts_from_outside(recipe: Any) -> list[Any]:
-    """A method, a family and a network that are not the suite's own.
+    """A user's own method, family and network of a recipe.
 
     Args:
-        recipe: with the key `strategy` beside those of `RecipeSettings`.
+        recipe: a recipe with `strategy` beside the keys of `RecipeSettings`.
 
     Raises:
-        UserError: one is not there or cannot be imported.
+        UserError: one is missing or cannot be imported.
     """
     parts: list[Any] = []
     if outside.is_named(recipe.strategy) or offer(recipe.strategy):
@@ -152,18 +150,18 @@ def parts_from_outside(recipe: Any) -> list[Any]:
 
 
 def check_recipe(recipe: Any, likelihood: str | None = None) -> type[Any]:
-    """Find what a recipe names, and check that its method takes the options and the posterior.
+    """Find a recipe's parts, and check that its method takes the options and the posterior.
 
     Args:
-        recipe: with the keys `strategy` and `options` beside those of `RecipeSettings`.
-        likelihood: the name of the track's, where it has one alone.
+        recipe: a recipe with `strategy` and `options` beside the keys of `RecipeSettings`.
+        likelihood: name of the track's likelihood, if it has only one.
 
     Returns:
         The class of the method.
 
     Raises:
         UserError: there is no such method, family or network, or the method does not take the
-            options, the posterior or the likelihood, or needs what the track has not.
+            options, the posterior or the likelihood, or needs a hook that the track does not offer.
     """
     from vcl_radial.methods.registry import find_method
 
@@ -179,14 +177,14 @@ def check_recipe(recipe: Any, likelihood: str | None = None) -> type[Any]:
 
 
 def check_class(recipe: Any, cls: type[Any]) -> None:
-    """See that a method takes its options and the posterior, and needs nothing that is not there.
+    """Check that a method takes its options and the posterior, and only needs offered hooks.
 
     Args:
-        recipe: with the keys `strategy` and `options` beside those of `RecipeSettings`.
-        cls: of the method that it names.
+        recipe: a recipe with `strategy` and `options` beside the keys of `RecipeSettings`.
+        cls: class of the method that it names.
 
     Raises:
-        UserError: it does not, or does; names the strategy.
+        UserError: a check fails; names the strategy.
     """
     from vcl_radial.methods.base import Method
     from vcl_radial.methods.options import check_options, method_class_of
@@ -204,7 +202,7 @@ def check_class(recipe: Any, cls: type[Any]) -> None:
 
 
 class MethodRecipe(RecipeSettings):
-    """What recipes say of a method, in tracks that train plain methods themselves."""
+    """Keys of recipes for a method, in tracks that train plain methods themselves."""
 
     strategy: str = Key(
         "",
@@ -227,29 +225,21 @@ class MethodRecipe(RecipeSettings):
         return self
 
     def check_method(self, likelihood: str) -> None:
-        """See that the method is there, takes its options, and serves a likelihood.
+        """Check that the method exists, takes its options, and serves a likelihood.
 
         Raises:
-            UserError: it is not, or does not.
+            UserError: a check fails.
         """
         from vcl_radial.methods.base import Method
 
         if not issubclass(check_recipe(self, likelihood), Method):
             self.check_strategy(likelihood)
 
-    def from_outside(self) -> list[Any]:
-        """A network, a family and a method of the user's own.
-
-        Raises:
-            UserError: one is not there or cannot be imported.
-        """
-        return parts_from_outside(self)
-
     def check_strategy(self, likelihood: str) -> None:
-        """See that a likelihood is of classes, for a method that is an Avalanche strategy.
+        """Check that a likelihood is one of classes, for an Avalanche strategy.
 
         Raises:
-            UserError: it is not.
+            UserError: it is another one.
         """
         if likelihood not in ("categorical", "bernoulli"):
             raise UserError(
@@ -259,10 +249,10 @@ class MethodRecipe(RecipeSettings):
 
 
 def check_methods(runs: Sequence[Any], likelihood: str) -> None:
-    """See that the methods of runs are there, take their options, and serve a likelihood.
+    """Check that the methods of runs exist, take their options, and serve a likelihood.
 
     Raises:
-        UserError: some are not or do not; names each of them.
+        UserError: a check fails; names each method.
     """
     faults = []
     for run in runs:
@@ -274,7 +264,7 @@ def check_methods(runs: Sequence[Any], likelihood: str) -> None:
 
 
 class EpochRecipe(Settings):
-    """What recipes say in tracks that count epochs, not steps of the optimiser."""
+    """Recipes of tracks that count epochs, not steps of the optimiser."""
 
     @model_validator(mode="before")
     @classmethod
@@ -285,9 +275,9 @@ class EpochRecipe(Settings):
 
 
 class StepRecipe(Settings):
-    """What recipes say in tracks that count steps of the optimiser, not epochs."""
+    """Recipes of tracks that count steps of the optimiser, not epochs."""
 
-    steps: Count = Key(..., "steps of the optimiser, of each training")
+    steps: Count = Key(..., "steps of the optimiser in each training")
 
     @model_validator(mode="before")
     @classmethod

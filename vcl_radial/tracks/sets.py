@@ -1,4 +1,4 @@
-"""The data sets of a benchmark that has a run for each of several."""
+"""The data sets of a benchmark with a run for each of them."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from vcl_radial.errors import UserError
 def taken_sets(
     data: dict[str, Any], name: str, example: list[str], instead: Collection[str]
 ) -> list[str] | None:
-    """Take `sets` out of a benchmark's data: names, each of them once, or one without a list.
+    """Remove `sets` from a benchmark's data: a name or a list of names, without duplicates.
 
     Args:
         data: the table, which is changed.
-        name: of the benchmark.
-        example: of sets, for what is said of a mistake.
+        name: name of the benchmark.
+        example: examples of sets, for error messages.
         instead: the keys that name one set, which must not stand beside `sets`.
 
     Returns:
-        The names; None where the benchmark has no `sets`.
+        The names; None if the benchmark has no `sets`.
 
     Raises:
-        UserError: they are no names, or one set is named as well.
+        UserError: the sets are no names, or another key names a set.
     """
     if "sets" not in data:
         return None
@@ -32,7 +32,7 @@ def taken_sets(
     names = [sets] if isinstance(sets, str) else sets
     if not isinstance(names, list) or not names or not all(isinstance(n, str) for n in names):
         raise UserError(f"{where} = {sets!r}: name sets, for example {json.dumps(example)}")
-    if any("[" in one for one in names):  # the shell has taken the quotes away
+    if any("[" in entry for entry in names):  # the shell has removed the quotes
         shown = json.dumps(example[:1])
         raise UserError(
             f"{where} = {sets}: write quotes around all of it, --set 'data.sets={shown}'"

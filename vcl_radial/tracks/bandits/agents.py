@@ -1,13 +1,13 @@
-"""Who plays: any method that can be sampled, or nobody.
+"""Agents of a bandit: any method whose weights can be sampled, or uniform choice.
 
 A network maps a context to the expected reward of every action, and a method trains it. Thompson
 sampling: the action is the best one under one draw of the weights, a new draw every round
 (Riquelme, Tucker and Snoek 2018, section 3 and Appendix; Kessler et al. 2020, Appendix D.3).
 
-The rounds of a game are one task, whose points become known one by one. Each training goes on in
-the middle of it, with all n rounds so far: the posterior is fitted to them under the first prior,
-and nothing is carried from one training to the next. A training takes `steps` batches from all that
-was seen, with replacement; the learning rate of its step k (from 0) is rate / (1 + decay k).
+The rounds of a game are one task, whose points become known one by one. Each training fits the
+posterior to all n rounds so far under the first prior, and carries nothing to the next training. It
+takes `steps` batches from these rounds, with replacement; the learning rate of step k (from 0) is
+rate / (1 + decay k).
 """
 
 from __future__ import annotations
@@ -36,38 +36,38 @@ class Agent(ABC):
 
     @abstractmethod
     def choose(self, context: Tensor) -> int:
-        """An action for a context `[d]`."""
+        """Choose an action for a context `[d]`."""
 
     @abstractmethod
     def learn(self, memory: Memory) -> None:
-        """Train on all that was seen."""
+        """Train on all rounds so far."""
 
 
 class UniformAgent(Agent):
     """Choose every action with the same chance, whatever the context, and learn nothing.
 
     Args:
-        actions: K.
+        actions: number of actions, K.
     """
 
     def __init__(self, actions: int) -> None:
         self.actions = actions
 
     def choose(self, context: Tensor) -> int:
-        """Any action."""
+        """Choose any action."""
         return int(torch.randint(self.actions, ()))
 
     def learn(self, memory: Memory) -> None:
-        """Nothing."""
+        """Learn nothing."""
 
 
 class MethodAgent(Agent):
-    """Train by a method, and choose by draws from what it knows.
+    """Train by a method, and choose by draws from its posterior.
 
     Args:
-        recipe: names the method.
-        inputs: d, of a context.
-        actions: K.
+        recipe: the recipe, which names the method.
+        inputs: numbers in a context, d.
+        actions: number of actions, K.
 
     Raises:
         UserError: see `method_of`.
@@ -78,7 +78,7 @@ class MethodAgent(Agent):
         self.method = method_of(recipe, inputs, actions)
         self._start = copy.deepcopy(self.method.state_dict())
         self._middle: dict[str, Any] | None = None
-        """Of the training after its last step, before the task was ended."""
+        """State of the training after its last step, before the task was ended."""
 
     def choose(self, context: Tensor) -> int:
         """The best action under one draw of the weights."""
@@ -93,7 +93,7 @@ class MethodAgent(Agent):
         return self.method.draws(context.unsqueeze(0), samples=1, seed=seed)[0, 0]
 
     def learn(self, memory: Memory) -> None:
-        """Train on batches of all that was seen, and end the task for the choices to come.
+        """Train on batches of all rounds so far, and end the task for the next choices.
 
         Raises:
             Diverged: the loss is no longer a finite number.
@@ -107,7 +107,7 @@ class MethodAgent(Agent):
             batch_size=recipe.batch_size,
             schedule=lambda done: 1 / (1 + recipe.decay * round(done * recipe.steps)),
         )
-        # Copies: a method may go on in the tensors that it is given.
+        # Copied, because a method may train in place.
         self.method.load_state_dict(copy.deepcopy(self._start))
         loop = TaskLoop(
             self.method,
@@ -157,7 +157,7 @@ def make_network(recipe: Recipe, inputs: int, actions: int) -> nn.Module:
     """The recipe's network, with a start from the global generator.
 
     Raises:
-        UserError: what is from outside is no such network.
+        UserError: a user's function gives no such network.
     """
     network = network_of_rows(recipe, inputs, actions, recipe.hidden)
     if recipe.network is None and recipe.posterior == "none":
@@ -172,8 +172,8 @@ def make_optimizer(recipe: Recipe, network: nn.Module) -> Optimizer:
     """The recipe's optimiser."""
     if recipe.optimizer == "adam":
         return Adam(network.parameters(), lr=recipe.learning_rate)
-    # As TensorFlow has it, in whose terms the published settings are: there the second moment
-    # starts at 1. From 0, first steps of three times this learning rate put units to rest.
+    # The published settings are for TensorFlow, where the second moment starts at 1. From 0 the
+    # first steps are three times this learning rate, which leaves units dead.
     optimizer = RMSprop(network.parameters(), lr=recipe.learning_rate, alpha=0.9, eps=1e-5)
     for parameter in network.parameters():
         moments = {"step": torch.zeros(()), "square_avg": torch.ones_like(parameter)}

@@ -1,12 +1,12 @@
-"""The tables behind the bandits: mushroom, Statlog shuttle and adult, as `bandits/NAME.csv.gz`.
+"""The tables of the bandits: mushroom, Statlog shuttle and adult, as `bandits/NAME.csv.gz`.
 
 Prepared as Riquelme, Tucker and Snoek (2018, Appendix A) do:
 
 - mushroom: 22 attributes, one-hot (117 columns); the label is whether it is poisonous.
 - statlog: the 43,500 training rows, 9 columns standardised; the label is one of 7 classes.
 - adult: rows without missing values (45,222); the label is one of 14 occupations, all other columns
-  are the context, words one-hot (92 columns), standardised. Theirs has 94 columns: the test part's
-  incomes end in a full stop there, which makes four of two.
+  are the context, text one-hot (92 columns), standardised. Theirs has 94 columns: the test part's
+  incomes end in a full stop there, which makes four values of two.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ _ADULT_WORDS = (
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Contexts and what decides their rewards.
+    """Contexts and the labels that decide their rewards.
 
     Attributes:
-        name: of the data set.
+        name: name of the data set.
         contexts: float32 `[n, d]`.
-        labels: int64 `[n]`: the best of the actions; of a mushroom 1 if it is poisonous.
-        actions: how many there are, K.
-        rows: of the file, those that are left out among them.
+        labels: int64 `[n]`: the best action; for a mushroom, 1 if it is poisonous.
+        actions: number of actions, K.
+        rows: number of rows in the file, with those that are left out.
     """
 
     name: str
@@ -66,7 +66,7 @@ class Table:
 
 
 def load_table(name: str, data_dir: Path | None = None) -> Table:
-    """A table of `PREPARATION`.
+    """Load a table of `PREPARATION`.
 
     Raises:
         UserError: no data folder is named, or it does not exist.
@@ -133,4 +133,4 @@ PREPARATION: dict[str, Callable[[pd.DataFrame, Path], Table]] = {
     "statlog": _shuttle,
     "adult": _adult,
 }
-"""Of each table."""
+"""A function for each table that makes it from its file."""

@@ -1,4 +1,4 @@
-"""A bandit: contexts in random order, and what each action would earn.
+"""A bandit: contexts in random order, and the reward of each action.
 
 - mushroom: to leave it earns 0, to eat it 5 if it is edible; if it is poisonous, -35 or 5 with
   equal chances, so that to leave it is best in expectation (Blundell et al. 2015, section 5.3).
@@ -26,7 +26,7 @@ class Bandit:
 
     Attributes:
         contexts: `[T, d]`.
-        rewards: of each action, `[T, K]`; an agent is told of the chosen one's alone.
+        rewards: reward of each action, `[T, K]`; an agent sees only that of the chosen one.
         optimum: the highest expected reward of a round, `[T]`.
     """
 
@@ -36,20 +36,20 @@ class Bandit:
 
     @property
     def rounds(self) -> int:
-        """T."""
+        """Number of rounds, T."""
         return len(self.contexts)
 
     @property
     def actions(self) -> int:
-        """K."""
+        """Number of actions, K."""
         return self.rewards.shape[1]
 
 
 def make_bandit(table: Table, seed: int, rounds: int | None = None) -> Bandit:
-    """The game of a seed: every row once in random order, or the first so many of that order.
+    """The game of a seed: every row once in random order, or the first `rounds` of that order.
 
     Raises:
-        UserError: there are not so many rows.
+        UserError: there are fewer rows than rounds.
     """
     if rounds is not None and rounds > (rows := len(table.labels)):
         raise UserError(f"data.rounds = {rounds}: {table.name} has {rows:,} rows; lower it")
@@ -69,10 +69,10 @@ def make_bandit(table: Table, seed: int, rounds: int | None = None) -> Bandit:
 
 
 class Memory:
-    """What an agent has seen: contexts, its actions and their rewards.
+    """The rounds that an agent has played: contexts, its actions and their rewards.
 
     Args:
-        bandit: the game; of its rewards nothing is read here.
+        bandit: the game; its rewards are not read here.
     """
 
     def __init__(self, bandit: Bandit) -> None:
@@ -82,7 +82,7 @@ class Memory:
         self.points = 0
 
     def add(self, action: int, reward: float) -> None:
-        """Keep what came of the next context."""
+        """Keep the action and the reward of the next context."""
         self.actions[self.points], self.rewards[self.points] = action, reward
         self.points += 1
 
@@ -95,8 +95,8 @@ class Memory:
         return map(self._rows, torch.split(torch.arange(self.points), size))
 
     def _rows(self, rows: Tensor) -> Batch:
-        seen = torch.stack([self.actions[rows].to(self.rewards), self.rewards[rows]], dim=1)
-        return Batch(self._contexts[rows], seen)
+        targets = torch.stack([self.actions[rows].to(self.rewards), self.rewards[rows]], dim=1)
+        return Batch(self._contexts[rows], targets)
 
 
 def play(
@@ -108,15 +108,15 @@ def play(
     every: int,
     on_round: Callable[[Memory], None] = lambda memory: None,
 ) -> Memory:
-    """Play a game: every action so many times in turn, then whatever the agent chooses.
+    """Play a game: every action `pulls` times in turn, then the agent's choices.
 
     Args:
         bandit: the game.
-        choose: from a context `[d]` to an action.
-        learn: called with all that was seen after each `every` rounds.
-        pulls: of each action at the start.
+        choose: function from a context `[d]` to an action.
+        learn: called with all rounds so far after each `every` rounds.
+        pulls: number of pulls of each action at the start.
         every: rounds between two trainings.
-        on_round: called after every round with all that was seen.
+        on_round: called after every round with all rounds so far.
     """
     memory = Memory(bandit)
     for t in range(bandit.rounds):

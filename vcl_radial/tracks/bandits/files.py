@@ -1,4 +1,4 @@
-"""Where the tables of the bandits lie, found without reading them."""
+"""Paths and checksums of the bandits' tables."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def path_of(table: str, data_dir: Path | None) -> Path:
 
 
 def checksum(table: str, data_dir: Path | None) -> str:
-    """Of a table's rows: games on other rows under the same name are others.
+    """The checksum of a table's file, so that games on other rows count as other games.
 
     Raises:
         UserError: see `path_of`.

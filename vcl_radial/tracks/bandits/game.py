@@ -19,10 +19,10 @@ from vcl_radial.tracks.bandits.environment import Bandit, Memory, make_bandit, p
 from vcl_radial.tracks.bandits.settings import Run
 
 POINTS = 200
-"""Of a game at which its cumulative reward is kept."""
+"""Number of rounds of a game at which its cumulative reward is kept."""
 
 _REPORTS = 50
-"""On the progress of a game."""
+"""Number of progress reports in a game."""
 
 
 def bandit_of(run: Run, data_dir: Path | None) -> Bandit:
@@ -52,7 +52,7 @@ class Game(NonResumableTraining):
     Args:
         run: the spec.
         bandit: the game.
-        report: called with the rounds that were played.
+        report: called with the step that the played rounds have reached.
     """
 
     def __init__(self, run: Run, bandit: Bandit, report: Callable[[Step], None]) -> None:
@@ -62,7 +62,7 @@ class Game(NonResumableTraining):
         self.seconds = 0.0
 
     def train(self) -> None:
-        """Play, and keep what every round earned."""
+        """Play, and keep the reward of every round."""
         data, bandit, started = self.run.data, self.bandit, time.perf_counter()
         with seeded_rng(self.run.seed, torch.device("cpu")):
             agent = make_agent(self.run.recipe, bandit.contexts.shape[1], bandit.actions)
@@ -82,7 +82,7 @@ class Game(NonResumableTraining):
         return {"seconds": self.seconds}
 
     def files(self) -> dict[str, str]:
-        """What was earned and what could be expected of the best actions, up to some rounds."""
+        """Cumulative rewards, and expected ones of the best actions, at some of the rounds."""
         earned, best = self.rewards.double().cumsum(0), self.bandit.optimum.double().cumsum(0)
         count = min(POINTS, self.bandit.rounds)
         rounds = torch.linspace(1, self.bandit.rounds, count).round().long()
@@ -93,10 +93,10 @@ class Game(NonResumableTraining):
     def _on_round(self, memory: Memory) -> None:
         number = memory.points
         if number % max(1, self.epochs // _REPORTS) == 0:
-            words = f"round {number} of {self.epochs}"
+            progress = f"round {number} of {self.epochs}"
             scalars = {"reward": float(memory.rewards[:number].sum())}
             self.report(
-                Step(0, words, epoch=number, epochs=self.epochs, scalars=scalars, at=number)
+                Step(0, progress, epoch=number, epochs=self.epochs, scalars=scalars, at=number)
             )
 
 

@@ -1,4 +1,4 @@
-"""What a network says about a reward: it has an output for each action, and one of them is seen."""
+"""The likelihood of a chosen action's reward; the network has an output for each action."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class ChosenReward(Likelihood):
     their rewards, `[B, 2]`.
 
     Args:
-        noise: its standard deviation. Without it the NLL is the squared error (r - f_a)^2, which is
-            that of a variance of 1/2 but for a constant.
+        noise: its standard deviation. Without it the NLL is the squared error (r - f_a)^2, which
+            has a variance of 1/2, up to a constant.
     """
 
     name = "gaussian"

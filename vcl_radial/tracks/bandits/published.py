@@ -17,7 +17,7 @@ def _read() -> dict[str, dict[str, tuple[float, float]]]:
 
 
 PUBLISHED: Mapping[str, Mapping[str, tuple[float, float]]] = _read()
-"""By data set and method: the paper says BBB for gaussian-vcl, and greedy for naive."""
+"""Table 1 by data set and method: the paper says BBB for gaussian-vcl, and greedy for naive."""
 
 _ALL = (
     ("BAdam outperforms BBB", "badam", "gaussian-vcl"),
@@ -28,4 +28,4 @@ CONCLUSIONS: Mapping[str, Sequence[tuple[str, str, str]]] = {
     "statlog": _ALL,
     "adult": _ALL,
 }
-"""What the paper concludes, with the better method and the worse, by data set."""
+"""Conclusions of the paper by data set, with the better and the worse method."""

@@ -1,4 +1,4 @@
-"""What a report shows of a bandit: Table 1 of the BAdam paper beside ours, and regret."""
+"""Sections of a report on a bandit: Table 1 of the BAdam paper beside ours, and regret."""
 
 from __future__ import annotations
 
@@ -63,10 +63,10 @@ _COLUMNS = ["round", "reward", "optimum"]
 
 
 def read(path: Path) -> dict[str, pd.DataFrame]:
-    """The table of a finished game.
+    """Read the table of a finished game.
 
     Raises:
-        DataError: it is damaged.
+        DataError: the table is damaged.
     """
     try:
         table = pd.read_csv(io.StringIO(read_text(path / "rewards.csv")))
@@ -78,10 +78,10 @@ def read(path: Path) -> dict[str, pd.DataFrame]:
 
 
 def sections(runs: Sequence[FinishedRun]) -> list[Section]:
-    """Of the games on one table.
+    """Sections on the games of one table.
 
     Raises:
-        DataError: they do not have the same number of rounds.
+        DataError: the games have different numbers of rounds.
     """
     rounds = {int(run.tables["rewards"]["round"].iloc[-1]) for run in runs}
     if len(rounds) > 1:
@@ -97,14 +97,14 @@ def sections(runs: Sequence[FinishedRun]) -> list[Section]:
         Figure("regret", partial(draw, curves, runs), f"Regret over the rounds, {name}"),
     ]
     files = {"games.csv": _games_csv(runs), "regret.csv": to_csv(curves)}
-    found = [Section("Rewards", scores, files)]
+    parts = [Section("Rewards", scores, files)]
     if claims:
-        found.append(Section("What the paper concludes", [claims_table(claims)]))
-    return [*found, _protocol(runs, rounds.pop()), _differences(runs)]
+        parts.append(Section("What the paper concludes", [claims_table(claims)]))
+    return [*parts, _protocol(runs, rounds.pop()), _differences(runs)]
 
 
 def totals(run: FinishedRun) -> tuple[float, float]:
-    """What a game earned, and what the best actions could be expected to earn."""
+    """The reward of a game, and the expected reward of the best actions."""
     last = run.tables["rewards"].iloc[-1]
     return float(last["reward"]), float(last["optimum"])
 
@@ -119,7 +119,7 @@ def relative_rewards(runs: Sequence[FinishedRun]) -> dict[str, list[float]]:
 
 
 def mean_and_deviation(values: Sequence[float]) -> tuple[float, float]:
-    """Mean and standard deviation (of n - 1), as the paper's table has them; nan of one value."""
+    """Mean and standard deviation (n - 1), as in the paper's table; nan for one value."""
     return float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else math.nan
 
 
@@ -128,7 +128,7 @@ def make_table(runs: Sequence[FinishedRun]) -> Table:
     name = str(runs[0].spec.data["table"])
     rows = []
     for method, values in relative_rewards(runs).items():
-        of_method = [totals(run) for run in runs if run.method == method]
+        games = [totals(run) for run in runs if run.method == method]
         published = PUBLISHED[name].get(method)
         rows.append(
             [
@@ -136,8 +136,8 @@ def make_table(runs: Sequence[FinishedRun]) -> Table:
                 with_spread(*published, 2) if published else "–",
                 with_spread(*mean_and_deviation(values), 2),
                 str(len(values)),
-                f"{np.mean([optimum - reward for reward, optimum in of_method]):,.0f}",
-                f"{np.mean([optimum for _, optimum in of_method]):,.0f}",
+                f"{np.mean([optimum - reward for reward, optimum in games]):,.0f}",
+                f"{np.mean([optimum for _, optimum in games]):,.0f}",
             ]
         )
     columns = (
@@ -152,9 +152,9 @@ def make_table(runs: Sequence[FinishedRun]) -> Table:
 
 
 def make_curves(runs: Sequence[FinishedRun]) -> list[Curve]:
-    """Regret over the rounds: mean over games, and one standard deviation where there are several.
+    """Regret over the rounds: mean over games, with one standard deviation if there are several.
 
-    Per round, regret is the best action's expected reward less what was earned.
+    Per round, regret is the best action's expected reward minus the earned reward.
     """
     groups: dict[str, list[NDArray[np.float64]]] = {}
     for run in runs:
@@ -176,7 +176,7 @@ def make_curves(runs: Sequence[FinishedRun]) -> list[Curve]:
 
 
 def draw(curves: Sequence[Curve], runs: Sequence[FinishedRun]) -> Picture:
-    """Regret over the rounds; what regret a uniform agent has is beyond the upper end."""
+    """Draw regret over the rounds; a uniform agent's regret is beyond the upper end."""
     methods = sorted({curve.name for curve in curves}, key=_order)
     games = max(len(values) for values in relative_rewards(runs).values())
     over = f"mean and one sd over up to {games} games" if games > 1 else "one game"
@@ -213,13 +213,12 @@ def _colour(method: str) -> str:
 
 
 def make_claims(runs: Sequence[FinishedRun]) -> list[Claim]:
-    """What the paper concludes from its table, as far as our games can tell."""
+    """Conclusions of the paper from its table, judged by our games."""
     name = str(runs[0].spec.data["table"])
     rewards: dict[str, dict[int, float]] = {}
     for run in runs:
         reward, optimum = totals(run)
-        # Of rounds in which nothing could be earned there is nothing to say.
-        if optimum:
+        if optimum:  # else no relative reward is defined
             rewards.setdefault(run.method, {})[run.spec.seed] = reward / optimum
     statements: list[tuple[str, str]] = []
     games: list[list[float]] = []
@@ -284,7 +283,7 @@ def _protocol(runs: Sequence[FinishedRun], rounds: int) -> Section:
     )
 
 
-_OF_METHODS = {
+_DEVIATIONS = {
     "naive": "greedy: RMSprop with a decay of 0.9",
     "mc-dropout": "MC dropout: RMSprop with a decay of 0.9, a rate of {rate}, and no prior",
     "gaussian-vcl": "BBB: Adam, reward noise {noise}, and weight noise that starts at "
@@ -298,7 +297,7 @@ _OF_METHODS = {
     "badam": "BAdam: the equations of the authors' published optimiser for its variant with a "
     "Gaussian prior, N = rounds x batch size; their prior precision is not stated",
 }
-"""What differs from the paper, by method; in braces are keys of its recipe and options."""
+"""Deviations from the paper by method; in braces are keys of its recipe and options."""
 
 
 def _differences(runs: Sequence[FinishedRun]) -> Section:
@@ -311,8 +310,8 @@ def _differences(runs: Sequence[FinishedRun]) -> Section:
                     "Optimiser, noise, priors and the first precision of the methods beside BAdam "
                     "are not stated.",
                     *(
-                        words.format_map(_recipe(first[method]))
-                        for method, words in _OF_METHODS.items()
+                        text.format_map(_recipe(first[method]))
+                        for method, text in _DEVIATIONS.items()
                         if method in first
                     ),
                     "Adult has 92 columns here and 94 there, where the test part's incomes are "
@@ -324,7 +323,7 @@ def _differences(runs: Sequence[FinishedRun]) -> Section:
 
 
 def _recipe(run: FinishedRun) -> Mapping[str, Any]:
-    """The keys of a run and its options; what its spec does not hold is as it is by default."""
+    """Keys of a run's recipe and its options, with defaults for what its spec does not hold."""
     defaults = {
         key: field.get_default(call_default_factory=True)
         for key, field in Recipe.model_fields.items()

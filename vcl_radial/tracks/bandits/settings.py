@@ -11,7 +11,7 @@ from vcl_radial.config.ranges import Count, NotNegative, Positive, ShareBelowOne
 from vcl_radial.runs.keys import Key
 from vcl_radial.runs.settings import Settings
 from vcl_radial.runs.spec import RunSpec
-from vcl_radial.tracks.recipe import MethodRecipe, StepRecipe
+from vcl_radial.tracks.recipe import MethodRecipe, StepRecipe, parts_from_outside
 
 FILES = {
     "mushroom": "mushroom.csv.gz",
@@ -25,16 +25,16 @@ UNIFORM = "uniform"
 
 
 class DataSettings(Settings):
-    """The game; its order of rows, and the harm of a mushroom, are the seed's.
+    """The game; the run's seed draws the order of rows and the harm of a mushroom.
 
     Attributes:
         table: a name of `FILES`.
-        rounds: the first so many of the game; None for every row once.
-        pulls: of each action at the start.
+        rounds: number of rounds; None for every row once.
+        pulls: number of pulls of each action at the start.
         every: rounds between two trainings, t_f.
-        validation: the share of the rows that settings are chosen on, in games of their own; the
-            other games are on the other rows.
-        checksum: of the file; a command fills it in.
+        validation: share of the rows on which settings are chosen, in separate games; the other
+            games are on the other rows.
+        checksum: checksum of the file; a command fills it in.
     """
 
     table: Literal["mushroom", "statlog", "adult"]
@@ -46,9 +46,9 @@ class DataSettings(Settings):
 
 
 class Recipe(StepRecipe, MethodRecipe):
-    """How an agent learns; by default as Kessler et al. 2020 have it, Appendix D.3, if they say.
+    """How an agent learns; defaults are those of Kessler et al. 2020, Appendix D.3, if stated.
 
-    The strategy may be "uniform" too: every action with the same chance. `prior_scale` is
+    The strategy may also be "uniform": every action with the same chance. `prior_scale` is
     sqrt(2 / 100); `initial_rho` is that of Riquelme et al., where sigma starts at exp(-5).
     """
 
@@ -58,19 +58,19 @@ class Recipe(StepRecipe, MethodRecipe):
         [100, 100], "units of the hidden layers"
     )
     optimizer: Literal["adam", "rmsprop"] = Key(
-        "adam", "whose steps the method makes; 'rmsprop' is that of Riquelme et al."
+        "adam", "optimiser of the method; 'rmsprop' is that of Riquelme et al."
     )
-    learning_rate: Positive = Key(0.1, "of the first step of a training")
+    learning_rate: Positive = Key(0.1, "learning rate of a training's first step")
     decay: NotNegative = Key(
-        0.5, "of the learning rate (0.5 in Riquelme et al.'s published settings)"
+        0.5, "decay of the learning rate (0.5 in Riquelme et al.'s published settings)"
     )
-    steps: Count = Key(50, "of a training, t_s")
+    steps: Count = Key(50, "steps of a training, t_s")
     batch_size: Count = Key(512, "rounds of a step, drawn from all that were seen")
     clip: Positive = Key(5.0, "the largest norm of the gradient of networks without a posterior")
     initial_weight: Positive = Key(
         0.3, "the weights of an MLP without a posterior start uniformly within +-this"
     )
-    loss: Literal["nll", "squared-error"] = Key("nll", "of a reward")
+    loss: Literal["nll", "squared-error"] = Key("nll", "loss of a reward")
     noise: Positive = Key(0.1, "standard deviation of the rewards in the NLL (Riquelme et al.)")
 
     unsupported_hooks: ClassVar = MethodRecipe.unsupported_hooks | {
@@ -89,9 +89,9 @@ class Run(RunSpec):
     recipe: Recipe
 
     def from_outside(self) -> list[Callable[..., Any]]:
-        """A network and a method of the user's own.
+        """A user's own network, family and method.
 
         Raises:
-            UserError: one is not found or cannot be imported.
+            UserError: one is missing or cannot be imported.
         """
-        return self.recipe.from_outside()
+        return parts_from_outside(self.recipe)

@@ -44,31 +44,31 @@ class Bandits(Track[Run]):
     devices = ("cpu",)
 
     def check_runs(self, runs: Sequence[Run]) -> None:
-        """See that the methods are there, take their options and serve numbers."""
+        """Check that the methods exist, take their options and serve numbers."""
         check_methods([run for run in runs if run.recipe.strategy != UNIFORM], "gaussian")
 
     def check_files(self, runs: Sequence[Run], data_dir: Path | None) -> None:
-        """Whether the files are there."""
+        """Check that the files exist."""
         for table in dict.fromkeys(run.data.table for run in runs):
             checksum(table, data_dir)
 
     def on_data(self, run: Run, data_dir: Path | None) -> Run:
-        """A run with the checksum of its file, and of what it names of the user's own."""
+        """Return a run with the checksums of its file and of the user's own code."""
         update = {"checksum": checksum(run.data.table, data_dir)}
         data = run.data.model_copy(update=update)
         return run.model_copy(update={"data": data, "code": run.checksum_of_code()})
 
     def check_data(self, runs: Sequence[Run], data_dir: Path | None) -> None:
-        """Say how many rows each table has; make a game of it, and each method for it once."""
+        """Report the rows of each table; make a game of it, and each method for it once."""
         from vcl_radial.data.decoding import tell_user
         from vcl_radial.tracks.bandits.agents import MethodAgent, make_agent
         from vcl_radial.tracks.bandits.game import bandit_of, table_of
         from vcl_radial.tracks.methods import check_made
 
-        tell_once, games = cache(tell_user), {}
+        report_once, games = cache(tell_user), {}
         for data, run in {run.data: run for run in runs}.items():
             games[data] = bandit_of(run, data_dir)
-            tell_once(f"{path_of(data.table, data_dir)}: {table_of(run, data_dir).rows:,} rows")
+            report_once(f"{path_of(data.table, data_dir)}: {table_of(run, data_dir).rows:,} rows")
 
         def make(run: Run) -> Agent | Method:
             game = games[run.data]
@@ -78,13 +78,13 @@ class Bandits(Track[Run]):
         check_made(runs, make)
 
     def open(self, run: Run, place: RunContext, report: Callable[[Step], None]) -> Training:
-        """A game before its first round."""
+        """Open a game before its first round."""
         from vcl_radial.tracks.bandits.game import Game, bandit_of
 
         return Game(run, bandit_of(run, place.data_dir), report)
 
     def score(self, folder: RunFolder[Run], objective: str) -> float | None:
-        """Of all rounds; None where nothing could be earned."""
+        """The score of all rounds; None if nothing could be earned."""
         *_, last = csv.DictReader(read_text(folder.path / "rewards.csv").splitlines())
         reward, optimum = float(last["reward"]), float(last["optimum"])
         if objective == "regret":
@@ -92,17 +92,17 @@ class Bandits(Track[Run]):
         return 100 * reward / optimum if optimum and math.isfinite(optimum) else None
 
     def epochs(self, run: Run) -> int:
-        """The rounds, where they are not those of all rows."""
+        """Number of rounds; 0 if there is one for every row."""
         return run.data.rounds or 0
 
     def read(self, path: Path, environment: Mapping[str, Any]) -> Mapping[str, pd.DataFrame]:
-        """`rewards`: `round`, and `reward` and `optimum` summed up to it."""
+        """Read `rewards`: `round`, and `reward` and `optimum` summed up to it."""
         from vcl_radial.tracks.bandits.sections import read
 
         return read(path)
 
     def scores(self, run: FinishedRun) -> pd.DataFrame:
-        """After so many rounds, the `reward` and what the best actions earn, the `optimum`."""
+        """The `reward` and that of the best actions, the `optimum`, after numbers of rounds."""
         table = run.tables["rewards"].rename(columns={"round": "after"})
         return table.melt("after", var_name="metric").sort_values("after", kind="stable")
 

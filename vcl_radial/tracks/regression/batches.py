@@ -14,9 +14,9 @@ class LaneData:
     """Standardised inputs and targets of every lane; shorter lanes are padded with zeros.
 
     Attributes:
-        x: `[R, N, d]`, N the most rows of a lane.
-        y: `[R, N]`.
-        points: how many rows of each lane are data, `[R]`; the first ones are.
+        x: inputs `[R, N, d]`; N is the largest number of rows of a lane.
+        y: targets `[R, N]`.
+        points: number of rows of each lane that are data, `[R]`; padding comes last.
     """
 
     x: Tensor
@@ -25,7 +25,7 @@ class LaneData:
 
     @classmethod
     def of(cls, lanes: Sequence[tuple[Tensor, Tensor]]) -> LaneData:
-        """From inputs `[N_i, d]` and targets `[N_i]` of each lane."""
+        """Make it from inputs `[N_i, d]` and targets `[N_i]` of each lane."""
         pad = torch.nn.utils.rnn.pad_sequence
         return cls(
             pad([x.float() for x, _ in lanes], batch_first=True),
@@ -39,7 +39,7 @@ class LaneData:
         return (torch.arange(self.y.shape[1]) < self.points[:, None]).float()
 
     def mean_over_points(self, values: Tensor) -> Tensor:
-        """The mean of `[..., R, N]` over each lane's own rows, `[..., R]`."""
+        """The mean of `[..., R, N]` over each lane's rows, `[..., R]`."""
         return (values * self.is_data).sum(-1) / self.points
 
     @property
@@ -53,17 +53,17 @@ class LaneData:
 
 
 class LaneBatches:
-    """Endless batches of each lane's rows: one random order of all of them after the other.
+    """Endless batches of each lane's rows, in one random order of all rows after another.
 
-    Every row of a lane comes once before any comes again. Batches are always full, for they run on
-    from one order into the next; so padding is never drawn, lanes of unequal length need no
-    weights, and a batch's mean is an unbiased estimate of the mean over its own lane. A batch that
-    would be larger than the smallest lane has that lane's size.
+    Every row of a lane comes once before any comes again. Batches are always full, because they
+    continue from one order into the next; so padding is never drawn, lanes of unequal length need
+    no weights, and a batch's mean is an unbiased estimate of the mean over its lane. A batch is at
+    most as large as the smallest lane.
 
     Args:
         points: rows of each lane, `[R]`.
         batch_size: rows of a batch.
-        generators: one for each lane, of its orders.
+        generators: a generator of each lane's orders.
     """
 
     def __init__(
@@ -72,18 +72,18 @@ class LaneBatches:
         self.points = points.tolist()
         self.batch_size = min(batch_size, *self.points)
         self.generators = list(generators)
-        self._left = [torch.empty(0, dtype=torch.long) for _ in self.points]
+        self._remaining = [torch.empty(0, dtype=torch.long) for _ in self.points]
 
     def take(self, steps: int) -> Tensor:
-        """The rows of the next batches, `[steps, R, B]`."""
-        return torch.stack([self._of_lane(lane, steps) for lane in range(len(self.points))], dim=1)
+        """Return the rows of the next batches, `[steps, R, B]`."""
+        return torch.stack([self._rows(lane, steps) for lane in range(len(self.points))], dim=1)
 
-    def _of_lane(self, lane: int, steps: int) -> Tensor:
-        wanted = steps * self.batch_size
-        orders, found = [self._left[lane]], len(self._left[lane])
-        while found < wanted:
+    def _rows(self, lane: int, steps: int) -> Tensor:
+        needed = steps * self.batch_size
+        orders, count = [self._remaining[lane]], len(self._remaining[lane])
+        while count < needed:
             orders.append(torch.randperm(self.points[lane], generator=self.generators[lane]))
-            found += self.points[lane]
+            count += self.points[lane]
         rows = torch.cat(orders)
-        self._left[lane] = rows[wanted:]
-        return rows[:wanted].view(steps, self.batch_size)
+        self._remaining[lane] = rows[needed:]
+        return rows[:needed].view(steps, self.batch_size)

@@ -21,7 +21,7 @@ __all__ = ["RegressionData", "Split", "Standardiser", "load_data"]
 
 
 def load_data(data: DataSettings, data_dir: Path | None = None) -> RegressionData:
-    """The table of a run.
+    """Load the table of a run.
 
     Raises:
         UserError: no data folder is named.
@@ -57,38 +57,38 @@ def _load_folder(name: str, folder: Path) -> RegressionData:
     x, y = torch.from_numpy(table[:, features]), torch.from_numpy(table[:, target[0]])
     hidden = 50
     if (path := folder / "n_hidden.txt").exists():
-        given = _numbers(path)
-        if given.size != 1 or not 1 <= given.item() <= 1e6:
+        units = _numbers(path)
+        if units.size != 1 or not 1 <= units.item() <= 1e6:
             raise DataError(f"{path}: must be the number of hidden units; copy it again")
-        hidden = round(given.item())
+        hidden = round(units.item())
     return RegressionData(name, x, y, tuple(splits), hidden)
 
 
 def _numbers(path: Path) -> NDArray[np.float64]:
     try:
         with warnings.catch_warnings(), open_text(path) as file:
-            warnings.simplefilter("ignore")  # of an empty file: it is refused below
+            warnings.simplefilter("ignore")  # an empty file raises below
             numbers = np.loadtxt(file)
     except OSError as error:
         reason = error.strerror or "there is no such file"
         raise DataError(f"{path}: {reason[0].lower()}{reason[1:]}; copy the set again") from None
     except ValueError as error:
-        words = " ".join(str(error).split())
-        raise DataError(f"{path}: not a table of numbers ({words}); copy it again") from None
+        reason = " ".join(str(error).split())
+        raise DataError(f"{path}: not a table of numbers ({reason}); copy it again") from None
     if not numbers.size:
         raise DataError(f"{path}: is empty; copy it again")
     return numbers
 
 
-def _indices(path: Path, end: int, what: str) -> NDArray[np.int64]:
+def _indices(path: Path, end: int, kind: str) -> NDArray[np.int64]:
     """Whole numbers, which the published files write as floating-point text."""
     numbers = np.atleast_1d(_numbers(path))
-    with np.errstate(invalid="ignore"):  # what is no whole number is refused below
+    with np.errstate(invalid="ignore"):  # other numbers raise below
         whole = numbers.astype(np.int64)
-    right = numbers.ndim == 1 and (whole == numbers).all() and len(set(whole)) == len(whole)
-    if not right or whole.min() < 0 or whole.max() >= end:
+    valid = numbers.ndim == 1 and (whole == numbers).all() and len(set(whole)) == len(whole)
+    if not valid or whole.min() < 0 or whole.max() >= end:
         raise DataError(
-            f"{path}: must list {what} from 0 to {end - 1}, each at most once; copy it again"
+            f"{path}: must list {kind} from 0 to {end - 1}, each at most once; copy it again"
         )
     return whole
 
@@ -106,10 +106,10 @@ class Standardiser:
     """Mean 0 and standard deviation 1 on the training rows; constant columns keep their scale.
 
     Attributes:
-        x_mean: `[d]`.
-        x_scale: `[d]`.
-        y_mean: a scalar.
-        y_scale: a scalar.
+        x_mean: mean of each input, `[d]`.
+        x_scale: standard deviation of each input, `[d]`.
+        y_mean: mean of the targets, a scalar.
+        y_scale: standard deviation of the targets, a scalar.
     """
 
     x_mean: Tensor
@@ -119,15 +119,15 @@ class Standardiser:
 
     @classmethod
     def of(cls, x: Tensor, y: Tensor) -> Standardiser:
-        """From training inputs `[N, d]` and targets `[N]`."""
+        """Fit it to training inputs `[N, d]` and targets `[N]`."""
         return cls(*_mean_and_scale(x), *_mean_and_scale(y))
 
     def inputs(self, x: Tensor) -> Tensor:
-        """(x - mean) / scale, column by column."""
+        """Return (x - mean) / scale, column by column."""
         return (x - self.x_mean) / self.x_scale
 
     def targets(self, y: Tensor) -> Tensor:
-        """(y - mean) / scale."""
+        """Return (y - mean) / scale."""
         return (y - self.y_mean) / self.y_scale
 
     def original_targets(self, y: Tensor) -> Tensor:
@@ -137,6 +137,6 @@ class Standardiser:
 
 def _mean_and_scale(values: Tensor) -> tuple[Tensor, Tensor]:
     scale, mean = torch.std_mean(values, dim=0, correction=0)
-    # A column that is constant up to rounding carries nothing: dividing would blow rounding up.
+    # Dividing a column that is constant up to rounding would magnify the rounding.
     constant = scale <= 1e-12 * mean.abs().clamp(min=torch.finfo(values.dtype).tiny)
     return mean, torch.where(constant, 1.0, scale)

@@ -22,8 +22,8 @@ class SplitTraining(Scored, NonResumableTraining):
     """A method on one split, from its start to its scores.
 
     Args:
-        run: to be trained.
-        data: its table.
+        run: the run to train.
+        data: the run's table.
         report: called between steps of Adam.
     """
 
@@ -33,7 +33,7 @@ class SplitTraining(Scored, NonResumableTraining):
         self.data = data
 
     def train(self) -> None:
-        """Alone, as a program of one lane."""
+        """Train the run alone, as a program of one lane."""
         _train([self])
         if (fault := self.fault()) is not None:
             raise fault
@@ -50,18 +50,18 @@ class SplitLanes:
         self._left_out: set[int] = set()
 
     def leave_out(self, lane: int) -> None:
-        """Do not train a lane."""
+        """Leave a lane untrained."""
         self._left_out.add(lane)
 
     def fault(self, lane: int) -> Diverged | None:
-        """That its training diverged."""
+        """The error of a lane's diverged training; None if it did not diverge."""
         return self.lanes[lane].fault()
 
     def steps(self) -> Iterator[Mapping[int, Step]]:
-        """All at once; nothing is yielded, for nothing can be stored."""
-        kept = [lane for k, lane in enumerate(self.lanes) if k not in self._left_out]
-        if kept:
-            _train(kept)
+        """Train all lanes at once; yield nothing, because nothing can be stored."""
+        lanes = [lane for k, lane in enumerate(self.lanes) if k not in self._left_out]
+        if lanes:
+            _train(lanes)
         return iter(())
 
 
@@ -74,30 +74,30 @@ def _train(lanes: Sequence[SplitTraining]) -> None:
     started = time.perf_counter()
     if slices is None:
         scores = train_and_score(data, splits, recipes, validation, reports(lanes))
-        after = [{0: of_lane} for of_lane in scores]
+        after = [{0: lane_scores} for lane_scores in scores]
     else:
-        in_order = train_in_sequence(data, splits, recipes, slices, validation, reports(lanes))
-        # What was learned from all rows at once is no slice.
-        after = [dict(enumerate(of_lane.after, start=slices > 1)) for of_lane in in_order]
+        sequences = train_in_sequence(data, splits, recipes, slices, validation, reports(lanes))
+        # All rows at once have the number 0; slices count from 1.
+        after = [dict(enumerate(sequence.after, start=slices > 1)) for sequence in sequences]
         if slices > 1:
-            for lane, of_lane in zip(lanes, in_order, strict=True):
-                lane.carried_bytes = of_lane.carried_bytes
+            for lane, sequence in zip(lanes, sequences, strict=True):
+                lane.carried_bytes = sequence.carried_bytes
     for lane, scores_after in zip(lanes, after, strict=True):
         lane.after, lane.seconds = scores_after, (time.perf_counter() - started) / len(lanes)
         lane.report(lane.scored(0))
 
 
-@lru_cache(maxsize=1)  # a process carries out many runs of one table
+@lru_cache(maxsize=1)  # a process trains many runs on one table
 def load_data_once(data: DataSettings, data_dir: Path | None) -> RegressionData:
-    """See `load_data`."""
+    """Load a table, or take it from the cache; see `load_data`."""
     return load_data(data, data_dir)
 
 
 def check_data(data: DataSettings, data_dir: Path | None, splits: Sequence[int]) -> RegressionData:
-    """Load a table, and see that its training rows can be cut into slices.
+    """Load a table, and check that its training rows can be cut into slices.
 
     Raises:
-        UserError: they cannot.
+        UserError: there are fewer rows than slices.
         DataError: see `load_data`.
     """
     table = load_data_once(data, data_dir)

@@ -1,9 +1,9 @@
-"""The files of regression tables: where they lie, their checksum, and how many splits there are.
+"""The files of regression tables: their paths, checksums and numbers of splits.
 
 A set is a folder in the layout of Gal and Ghahramani's published experiments, with the splits of
 Hernandez-Lobato and Adams (2015): `data.txt` (one row a line), `index_features.txt` and
 `index_target.txt` (columns), `index_train_K.txt` and `index_test_K.txt` (rows of split K, from 0),
-`n_hidden.txt` (units of the hidden layer; 50 where it is not there).
+`n_hidden.txt` (units of the hidden layer; 50 without it).
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ FOLDERS = {
     "wine": "wine-quality-red",
     "yacht": "yacht",
 }
-"""The nine sets by the names that the papers' tables have for them."""
+"""Folders of the nine sets by their names in the papers' tables."""
 
 DIABETES = "diabetes"
-"""scikit-learn's 442 patients: needs no files."""
+"""scikit-learn's 442 patients, which need no files."""
 
 PUBLISHED_SPLITS = {**dict.fromkeys([*FOLDERS, DIABETES], 20), "protein": 5}
-"""How many splits a set has."""
+"""Number of splits of each set."""
 
 TABLE_SPLITS = 20
-"""Of a user's own table, where nothing else is said."""
+"""Default number of splits of a user's own table."""
 
 
 def set_folder(name: str, data_dir: Path | None) -> Path:
-    """The folder of a set, in `uci/` in `data_dir`, else in what `VCL_RADIAL_DATA` names.
+    """The folder of a set, in `uci/` in `data_dir`, else in the folder `VCL_RADIAL_DATA`.
 
     Raises:
         UserError: no data folder is named, or it does not exist.
-        DataError: the set has no folder in it.
+        DataError: the set's folder is missing.
     """
     root = user_root(data_dir)
     if root is None:
@@ -62,7 +62,7 @@ def set_folder(name: str, data_dir: Path | None) -> Path:
 
 
 def count_splits(data: DataSettings, data_dir: Path | None) -> int:
-    """How many splits there are.
+    """Count the splits of a table.
 
     Raises:
         UserError: see `set_folder`.
@@ -79,7 +79,7 @@ def count_splits(data: DataSettings, data_dir: Path | None) -> int:
 
 
 def checksum(data: DataSettings, data_dir: Path | None) -> str | None:
-    """Of the bytes of the files; None where there are none.
+    """The checksum of the files' bytes; None without files.
 
     Raises:
         UserError: see `set_folder`.

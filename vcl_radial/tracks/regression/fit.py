@@ -1,16 +1,16 @@
 """Training of lanes: Adam on the negative evidence lower bound, and the noise's own updates.
 
-Of each lane, in nats per training point,
+The loss of each lane, in nats per training point, is
 
     L = E_q(w) E_q(tau) [-log N(y; f(x; w), 1/tau)] averaged over points + b KL(q(w) || p(w)) / N
 
-with the weight b of the KL, 1 but for a tempered posterior, of which the weights see
+with the weight b of the KL, which is 1 except for a tempered posterior. The weights are trained on
 
     E tau / 2 * mean (y - f)^2 + b KL / N.
 
-The steps are those of `vcl_radial.nn.lane_step`, many in one call where the compiled library has
-them (`vcl_radial.nn.compiled_lanes`). What is random in them is drawn beforehand, lane by lane,
-from the lane's own generator: so a lane ends as the same run alone does.
+The steps are those of `vcl_radial.nn.lane_step`, many in one call if the compiled library has them
+(`vcl_radial.nn.compiled_lanes`). Their random numbers are drawn beforehand, lane by lane, from the
+lane's generator: so a lane ends as the same run alone does.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ from vcl_radial.optimizers.schedules import linear_tail
 from vcl_radial.tracks.regression.batches import LaneBatches, LaneData
 
 FINAL_DRAWS = 50
-"""Weight samples with which the noise is set at the end, on all points."""
+"""Number of weight samples to set the noise at the end, on all points."""
 
 _CHUNK_STEPS, _CHUNK_ROWS = 64, 16_384
-"""Random numbers are made for so many steps at once, fewer where batches are large."""
+"""Maximum number of steps whose random numbers are drawn at once."""
 
 OnStep = Callable[[int], None]
-"""Called with the number of steps that are done."""
+"""A function of the number of steps that are done."""
 
 
 @dataclass(frozen=True)
 class FitSettings:
-    """How lanes of one program are trained.
+    """Settings of the training of lanes.
 
     Attributes:
-        steps: of Adam.
+        steps: number of Adam steps.
         batch_size: rows of a step's batch.
         train_samples: weight samples of a step, all on the same batch.
     """
@@ -66,24 +66,24 @@ def fit(
     prior_precision: Mapping[str, Tensor] | None = None,
     compiled: bool = True,
 ) -> LaneStep:
-    """Train the lanes, and set the noise to its optimum for what they have become.
+    """Train the lanes, and set the noise to its optimum for the trained lanes.
 
     The learning rate falls linearly to 0 over the second half of the steps.
 
     Args:
-        lanes: changed in place.
-        generators: of each lane, for its batches and its draws.
-        noise: changed in place.
+        lanes: the lanes, changed in place.
+        generators: a generator of each lane's batches and draws.
+        noise: the noise precision, changed in place.
         data: the training data.
         rates: the learning rate of each lane, `[R]`.
         settings: steps, batches and samples.
         on_step: called with the steps that are done.
         kl_weight: b of each lane, `[R]`; None for 1.
-        prior_precision: of point estimates, by name, `[R]`.
-        compiled: whether the compiled library may make the steps, where it can.
+        prior_precision: prior precision of point estimates by name, `[R]`.
+        compiled: whether the compiled library may make the steps.
 
     Returns:
-        What made the steps, with its optimiser.
+        The step, with its optimiser.
     """
     samples, points = settings.train_samples, data.points.tolist()
 
@@ -107,7 +107,7 @@ def fit(
     chunk = max(1, min(_CHUNK_STEPS, _CHUNK_ROWS // batches.batch_size))
     done = 0
     while done < settings.steps:
-        # A whole chunk always, the last one too: what a lane draws depends on nothing else.
+        # Draw a whole chunk for the last steps too, so that draws do not depend on their number.
         rows = data.in_table(batches.take(chunk))
         drawn = lanes.noise(chunk * samples, batches.batch_size, generators)
         until = min(done + chunk, settings.steps)

@@ -12,11 +12,11 @@ from vcl_radial.curvature.gauss_newton import scaled_jacobians
 from vcl_radial.nn.lanes import Lanes
 
 ROWS = 4096
-"""Rows whose Jacobians are held at a time."""
+"""Number of rows whose Jacobians are held at a time."""
 
 
 def lane_network(lanes: Lanes, lane: int) -> nn.Module:
-    """The network of a lane as it is now, in float64."""
+    """Copy the network of a lane, in float64."""
     lanes.write_back()
     return copy.deepcopy(lanes.networks[lane]).double()
 

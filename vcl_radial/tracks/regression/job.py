@@ -1,4 +1,4 @@
-"""What a method is given, and what several methods do with it."""
+"""Inputs and shared helpers of lane training."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class Job:
     """Lanes to train together and the inputs to predict.
 
     Attributes:
-        recipes: of each lane, all of one shape.
-        seeds: of each lane.
+        recipes: recipe of each lane, all of one shape.
+        seeds: seed of each lane.
         train: the standardised training data.
         x: the standardised inputs of the predictions, `[R, n, d]`.
         hidden: units of the hidden layers.
@@ -44,7 +44,7 @@ class Job:
 
     @property
     def recipe(self) -> Recipe:
-        """What the lanes have in common."""
+        """The first recipe, for keys that all lanes share."""
         return self.recipes[0]
 
     def fit(
@@ -58,11 +58,11 @@ class Job:
         """Train networks of the lanes.
 
         Args:
-            lanes: changed in place.
-            noise: changed in place.
-            part: of the training data; None for all of them.
-            done: steps that were made before.
-            generators: that batches and draws come from; None for new ones.
+            lanes: the lanes, changed in place.
+            noise: the noise precision, changed in place.
+            part: part of the training data; None for all.
+            done: number of steps made before.
+            generators: generators of batches and draws; None for new ones.
         """
         recipe = self.recipe
         return fit(
@@ -77,63 +77,63 @@ class Job:
             prior_precision=self.prior_precision(lanes),
         )
 
-    def of_lanes(self, key: str) -> Tensor:
-        """A number of each lane's recipe, `[R]`."""
+    def lane_values(self, key: str) -> Tensor:
+        """The value of a recipe key in each lane, `[R]`."""
         return torch.tensor([getattr(recipe, key) for recipe in self.recipes])
 
     def generators(self, purpose: str) -> list[torch.Generator]:
-        """A generator for each lane, from its seed and what it is for."""
+        """A generator for each lane, from its seed and the purpose."""
         return [torch.Generator().manual_seed(derived(seed, purpose)) for seed in self.seeds]
 
     def lanes(self, settings: Callable[[Recipe], dict[str, Any]]) -> Lanes:
-        """Networks with one output, whose means start at He's from each lane's own seed.
+        """Networks with one output, whose means start at He's from each lane's seed.
 
         Args:
-            settings: those of a lane's `MLP`, beside its widths.
+            settings: function from a recipe to the settings of its `MLP`, without widths.
         """
         networks = []
         for recipe, seed in zip(self.recipes, self.seeds, strict=True):
             with seeded_rng(derived(seed, "start"), torch.device("cpu")):
-                made = MLP(
+                network = MLP(
                     self.x.shape[-1],
                     1,
                     hidden=self.hidden,
                     multi_head=False,
                     **settings(recipe),
                 )
-            networks.append(made)
+            networks.append(network)
         return Lanes(networks, 0)
 
     def point_lanes(self) -> Lanes:
-        """Point estimates."""
+        """Lanes of point estimates."""
         return self.lanes(lambda recipe: {"posterior": None})
 
     def prior_precision(self, lanes: Lanes) -> dict[str, Tensor]:
-        """Of every point estimate, by name, `[R]`.
+        """The prior precision of every point estimate, by name, `[R]`.
 
-        With inputs that are dropped q(w) has columns M_j z_j / keep with z_j ~ Bernoulli(keep). Its
+        With dropped inputs, q(w) has columns M_j z_j / keep with z_j ~ Bernoulli(keep). Its
         divergence from the prior is, up to constants (Gal and Ghahramani 2016, supplement, section
         4.2),
 
             ||M||^2 / (2 keep prior_scale^2) + ||b||^2 / (2 prior_scale^2)
         """
-        precision = self.of_lanes("prior_scale") ** -2
-        of_points = dict.fromkeys(lanes.points, precision)
+        precision = self.lane_values("prior_scale") ** -2
+        precisions = dict.fromkeys(lanes.points, precision)
         layers = [f"body.{k}.weight" for k in range(len(self.hidden))] + ["head.output.weight"]
-        # Of each layer, the dropout before it in every lane.
+        # For each layer, the dropout before it in every lane.
         dropouts = zip(*(network.dropout for network in lanes.networks), strict=True)
         for name, before in zip(layers, dropouts, strict=False):
-            of_points[name] = precision / torch.tensor([1 - dropout.p for dropout in before])
-        return of_points
+            precisions[name] = precision / torch.tensor([1 - dropout.p for dropout in before])
+        return precisions
 
     def noise(self, points: Tensor | None = None) -> NoisePrecision:
-        """The noise precision under its first prior, for so many points; None for all."""
-        prior = self.of_lanes("noise_shape"), self.of_lanes("noise_rate")
+        """The noise precision under its first prior, for points `[R]`; None for all."""
+        prior = self.lane_values("noise_shape"), self.lane_values("noise_rate")
         points = self.train.points if points is None else points
-        return NoisePrecision(points, prior, self.of_lanes("initial_precision"))
+        return NoisePrecision(points, prior, self.lane_values("initial_precision"))
 
     def repeated(self, times: int) -> Job:
-        """Every lane so many times, each with a seed of its own."""
+        """Repeat every lane, with a different seed for each copy."""
         return replace(
             self,
             recipes=[recipe for recipe in self.recipes for _ in range(times)],
@@ -147,9 +147,9 @@ class Job:
         )
 
     def draws(self, lanes: Lanes, samples: int) -> Tensor:
-        """f(x; w) under draws of the weights that all rows share, `[T, R, n]`.
+        """Outputs f(x; w) under draws of the weights that all rows share, `[T, R, n]`.
 
-        They depend on a lane's seed alone, not on what training has drawn.
+        The draws depend on a lane's seed alone, not on those of training.
         """
         functions = lanes.functions(self.x, samples, self.generators("prediction"))
         return torch.cat([*functions]).squeeze(-1)
@@ -163,9 +163,10 @@ class Job:
     def mix_in_sequence(
         self, lanes: Lanes, parts: Sequence[LaneData]
     ) -> tuple[list[Mixture], list[int]]:
-        """The same after each part of the data, each posterior the prior of the next.
+        """Train and mix part by part; each posterior is the prior of the next part.
 
-        Behind it stand the bytes that every lane carries, as those of a run by itself.
+        Returns:
+            The predictive after each part, and the bytes that each lane carries.
         """
         generators = self.generators("training")
         starts = [contents(network.state_dict()) for network in lanes.networks]
@@ -179,10 +180,10 @@ class Job:
             self.fit(lanes, noise, part, len(predictions) * self.recipe.steps, generators)
             predictions.append(self.mixed(lanes, noise))
         assert noise is not None
-        states = zip(lanes.carried().networks, _of_lanes(noise), starts, strict=True)
+        states = zip(lanes.carried().networks, _noise_states(noise), starts, strict=True)
         return predictions, [
-            carried_bytes([network.state_dict(), of_noise], start)
-            for network, of_noise, start in states
+            carried_bytes([network.state_dict(), noise_state], start)
+            for network, noise_state, start in states
         ]
 
     def mixed(self, lanes: Lanes, noise: NoisePrecision) -> Mixture:
@@ -190,14 +191,14 @@ class Job:
         return Mixture.under_noise(self.draws(lanes, self.recipe.eval_samples), noise)
 
 
-def _of_lanes(noise: NoisePrecision) -> list[dict[str, Tensor]]:
+def _noise_states(noise: NoisePrecision) -> list[dict[str, Tensor]]:
     """The state of the noise in every lane, as a likelihood keeps it."""
-    of_all = noise.state_dict()
+    state = noise.state_dict()
     return [
-        {name: value[lane] for name, value in of_all.items()} for lane in range(len(noise.points))
+        {name: value[lane] for name, value in state.items()} for lane in range(len(noise.points))
     ]
 
 
 def derived(seed: int, purpose: str) -> int:
-    """A seed of its own for each purpose."""
+    """A different seed for each purpose."""
     return seed_of(seed, *purpose.encode())

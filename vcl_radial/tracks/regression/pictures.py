@@ -31,20 +31,19 @@ _SHOWN = (
 """Published columns that are drawn below our methods."""
 
 _WIDTH_ALONE = 3.2
-"""Inches of a panel that stands alone, so that the header has room."""
+"""Width in inches of a single panel, so that the header has room."""
 
 _ASIDE = 0.07
-"""Slices by which methods are set apart, lest one hide another."""
+"""Offset between methods in slices, so that none hides another."""
 
 _LINE = 0.165
-"""Inches of a row."""
+"""Height of a row in inches."""
 
 
 def log_likelihoods(means: pd.DataFrame) -> Figure:
-    """A panel for each set, a row for each method: mean and standard error over splits.
+    """Draw a panel for each set, a row for each method: mean and standard error over splits.
 
-    Published figures stand below a line; those beyond the range of the others are numbers at the
-    edge.
+    Published figures stand below a line; figures beyond the range are printed at the edge.
 
     Args:
         means: what `vcl_radial.tracks.regression.tables.summary` gave.
@@ -52,23 +51,23 @@ def log_likelihoods(means: pd.DataFrame) -> Figure:
     scores = means[means["metric"] == "log_likelihood"]
     sets, methods = list(scores["set"].unique()), list(scores["method"].unique())
     styles = method_styles(methods)
-    shown = [s for s in _SHOWN if any(cell(s[0], name, s[1], "log_likelihood") for name in sets)]
-    rows = [*methods, *(f"{COLUMNS[column]}, {tag}" for _, column, tag in shown)]
+    columns = [s for s in _SHOWN if any(cell(s[0], name, s[1], "log_likelihood") for name in sets)]
+    rows = [*methods, *(f"{COLUMNS[column]}, {tag}" for _, column, tag in columns)]
     per_line = balanced_per_line(len(sets), 3)
     parts = ["mean ± standard error over splits, nats per test row", "further right is better"]
-    if shown:
-        of_papers = "a: Farquhar et al., Table 2, b: Oh et al., Table 1"
-        parts.append(f"below the line: published ({of_papers})")  # a method may be grey too
+    if columns:  # not named by their grey, as a method may be grey too
+        sources = "a: Farquhar et al., Table 2, b: Oh et al., Table 1"
+        parts.append(f"below the line: published ({sources})")
     width = 1.75 if per_line > 1 else _WIDTH_ALONE
     with house_style():
         figure, grid = panels(len(sets), per_line)
         for axes, name in zip(grid, sets, strict=True):
-            of_set = scores[scores["set"] == name].set_index("method")
+            table = scores[scores["set"] == name].set_index("method")
             ours = [
-                (float(of_set["mean"].get(m, math.nan)), float(of_set["standard_error"].get(m, 0)))
+                (float(table["mean"].get(m, math.nan)), float(table["standard_error"].get(m, 0)))
                 for m in methods
             ]
-            theirs = [cell(source, name, column, "log_likelihood") for source, column, _ in shown]
+            theirs = [cell(source, name, column, "log_likelihood") for source, column, _ in columns]
             pairs = [(p.mean, p.standard_error) if p else (math.nan, 0.0) for p in theirs]
             _rows(axes, ours, pairs, [styles[m] for m in methods])
             panel_title(axes, name, width)
@@ -124,9 +123,9 @@ def _rows(
 def _range(
     values: Sequence[tuple[float, float]], ours: Sequence[tuple[float, float]]
 ) -> tuple[float, float]:
-    """Where the axis goes: over our middle half and what is near it."""
+    """The range of the axis: our middle half and the values near it."""
     means = np.array([mean for mean, _ in ours if not math.isnan(mean)])
-    if not len(means):  # all of them diverged
+    if not len(means):  # all diverged
         return 0.0, 1.0
     lower, middle, upper = np.quantile(means, [0.25, 0.5, 0.75])
     reach = max(3 * (upper - lower), 0.15)
@@ -137,7 +136,7 @@ def _range(
 
 
 def over_slices(tidy: pd.DataFrame) -> Figure:
-    """A panel for each set: log-likelihood on all test rows after each slice; dashed: at once.
+    """Draw a panel for each set: log-likelihood on all test rows after each slice; dashed: at once.
 
     Args:
         tidy: a tidy table with slice 0 for all rows at once.
@@ -162,8 +161,8 @@ def over_slices(tidy: pd.DataFrame) -> Figure:
                 if group.empty:
                     continue
                 style = styles[method]
-                of_slice = group.groupby("slice")["value"]
-                mean, error = of_slice.mean(), of_slice.sem().fillna(0.0)
+                by_slice = group.groupby("slice")["value"]
+                mean, error = by_slice.mean(), by_slice.sem().fillna(0.0)
                 places = [place for place in range(1, last + 1) if place in mean.index]
                 axes.errorbar(
                     [place + aside for place in places],
@@ -192,13 +191,13 @@ def over_slices(tidy: pd.DataFrame) -> Figure:
 
 
 def _symlog_below(axes: Axes, scores: pd.DataFrame) -> None:
-    """Let the axis go in powers of ten far below what is reached in the end."""
+    """Use powers of ten on the axis for scores far below the final ones."""
     mean = scores.groupby(["method", "slice"])["value"].mean()
     best, worst = float(mean.max()), float(mean.min())
     if best - worst > 20:
         axes.set_yscale("symlog", linthresh=5)
-        # In digits: the scale's own labels are formulas, which the style does not set.
-        near = [-2, 0, 2, 5] if worst > -1000 else [0]  # all the closer, the further it goes
+        # In digits: the default labels are formulas, which the style does not set.
+        near = [-2, 0, 2, 5] if worst > -1000 else [0]  # ticks near 0 overlap on a long axis
         axes.yaxis.set_major_locator(FixedLocator([*(-(10**k) for k in range(6, 0, -1)), *near]))
         axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
         axes.yaxis.set_minor_locator(NullLocator())

@@ -1,4 +1,4 @@
-"""What the papers report on the nine sets, from `published.csv`.
+"""Results of the papers on the nine sets, from `published.csv`.
 
 - farquhar2020: Farquhar, Osborne and Gal, "Radial Bayesian neural networks" (AISTATS 2020),
   Table 2. Its columns MFVI and Radial are the authors' own runs, the others those of the papers
@@ -32,11 +32,11 @@ COLUMNS = {
     "pbp": "PBP",
     "rdp": "RDP",
 }
-"""The columns as the papers call them."""
+"""Names of the columns in the papers."""
 
 GAUSSIAN, RADIAL, RDP = "gaussian-vcl", "radial-vcl", "rdp-vcl"
 RDP_NOISE_PRIOR = "rdp-vcl-noise-prior"
-"""The suite's methods that columns are compared with, besides those of the same name."""
+"""The suite's methods that are compared with columns of other names."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def published() -> tuple[Published, ...]:
 
 
 def cell(source: str, name: str, column: str, metric: str) -> Published | None:
-    """One cell, or None where the table has none."""
+    """Return one cell; None if the table has none."""
     for found in published():
         if (found.source, found.set, found.column, found.metric) == (source, name, column, metric):
             return found
@@ -79,7 +79,7 @@ def cell(source: str, name: str, column: str, metric: str) -> Published | None:
 def best_log_likelihood(rmse: float) -> float:
     """The highest mean log-likelihood of any one Gaussian noise at this RMSE, in nats.
 
-    -log RMSE - (1 + log 2 pi) / 2. A predictive distribution with one noise for all rows cannot do
-    better than this, so that it tells whether a published pair is one of the same model.
+    It is -log RMSE - (1 + log 2 pi) / 2. A predictive distribution with one noise for all rows
+    cannot be better, so that it shows whether a published pair is from one model.
     """
     return -math.log(rmse) - (1 + math.log(2 * math.pi)) / 2

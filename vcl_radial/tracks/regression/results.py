@@ -1,4 +1,4 @@
-"""What a run of the regression track has come to, whoever trains it."""
+"""Scores of a regression run in progress, for both kinds of training."""
 
 from __future__ import annotations
 
@@ -11,36 +11,36 @@ from vcl_radial.runs.track import Step
 from vcl_radial.tracks.regression.settings import Run
 
 Scores = dict[str, float]
-"""By metric: `log_likelihood` in nats per row, `rmse` in the target's unit."""
+"""Scores by metric: `log_likelihood` in nats per row, `rmse` in the target's unit."""
 
 _SECONDS_BETWEEN = 2.0
-"""Two reports on how far training has come."""
+"""Seconds between two progress reports."""
 
 
 class Scored:
-    """The scores of a run, as they come.
+    """The scores of a run in progress.
 
     Args:
-        run: that is trained.
+        run: the run that is trained.
         report: called between steps of the optimiser.
     """
 
     def __init__(self, run: Run, report: Callable[[Step], None]) -> None:
         self.run, self.report = run, report
         self.after: Mapping[int, Scores] = {}
-        """The scores after each slice; by 0 those of all rows at once."""
+        """Scores after each slice (from 1); the key 0 is for all rows at once."""
         self.seconds = 0.0
         self.carried_bytes: int | None = None
-        """What the method keeps after the last slice; None where all rows came at once."""
+        """Bytes that the method keeps after the last slice; None for all rows at once."""
 
     def scored(self, done: int) -> Step:
-        """That the last slice is scored, and so many slices are stored."""
+        """The step after the last slice is scored and `done` slices are stored."""
         at, total = self.run.recipe.steps * max(1, len(self.after)), self.run.steps
         scalars = [*self.after.values()][-1]
         return Step(done, "scored", epoch=at, epochs=total, scalars=scalars, at=at)
 
     def fault(self) -> Diverged | None:
-        """That a score is not a finite number."""
+        """The error of a score that is not finite; None if all are."""
         for number, metric, value in self.rows():
             if not math.isfinite(value):
                 where = f" after slice {number}" if number else ""
@@ -56,17 +56,17 @@ class Scored:
                 yield number, metric, value
 
     def files(self) -> dict[str, str]:
-        """`scores.csv`."""
+        """The file `scores.csv`."""
         lines = [f"{number},{metric},{value!r}\n" for number, metric, value in self.rows()]
         return {"scores.csv": "".join(["slice,metric,value\n", *lines])}
 
     def facts(self) -> dict[str, float | None]:
-        """The seconds, of a lane its share of the program's; the bytes carried in a sequence."""
+        """Seconds (for a lane, its share of the program's) and bytes carried in a sequence."""
         return {"seconds": self.seconds, "carried_bytes": self.carried_bytes}
 
 
 def reports(lanes: Sequence[Scored]) -> Callable[[int], None]:
-    """What reports the steps of the optimiser in all lanes every few seconds."""
+    """A function that reports the optimiser's steps in all lanes every few seconds."""
     last, total = time.monotonic(), lanes[0].run.steps
 
     def on_step(steps: int) -> None:

@@ -13,18 +13,18 @@ def score(predicted: Mixture, test: LaneData, y_scale: Tensor) -> dict[str, Tens
     """Scores in the original units, `[R]` each.
 
     Args:
-        predicted: of every lane, `[T, R, n]`.
+        predicted: predictive distribution of every lane, `[T, R, n]`.
         test: the standardised rows to score on.
-        y_scale: what a standardised unit is in the original ones, `[R]`.
+        y_scale: size of a standardised unit in original units, `[R]`.
 
     Returns:
         `log_likelihood`, the mean log predictive density in nats per row, and `rmse`, the root
         of the mean squared error of the predictive mean.
     """
     y = test.y.double()
-    # Each lane as if it were alone, to the last bit.
+    # Lane by lane, so that each has the bits of the same run alone.
     lanes = [_lane(predicted, k) for k in range(len(y))]
-    log_density = torch.cat([q.log_density(own) for q, own in zip(lanes, y, strict=True)])
+    log_density = torch.cat([q.log_density(row) for q, row in zip(lanes, y, strict=True)])
     means = torch.cat([q.mean.double().mean(0) for q in lanes])
     return {
         "log_likelihood": test.mean_over_points(log_density) - y_scale.log(),

@@ -1,4 +1,4 @@
-"""What a report shows of runs on regression tables: ours beside the papers', and a picture."""
+"""Sections of a report on regression tables: our scores beside the papers', and a picture."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ _PAIRED: Final = (
 
 
 def read(path: Path) -> dict[str, pd.DataFrame]:
-    """`scores` of a finished run's folder.
+    """Read `scores` from a finished run's folder.
 
     Raises:
-        DataError: it is damaged; it begins with the file's name.
+        DataError: the table is damaged; names the file.
     """
     try:
         scores = pd.read_csv(io.StringIO(read_text(path / "scores.csv")))
@@ -56,8 +56,8 @@ _SCORES: Final = ["slice", "metric", "value"]
 
 
 def sections(runs: Sequence[FinishedRun]) -> list[Section]:
-    """All sets of a benchmark together: scores, what was published, and settings chosen."""
-    tidy = put_together(runs)
+    """All sets of a benchmark together: scores, published scores, and chosen settings."""
+    tidy = results_table(runs)
     means = tables.summary(tidy)
     if tidy["slice"].max() > 0:
         return [_in_sequence(tidy)]
@@ -67,29 +67,29 @@ def sections(runs: Sequence[FinishedRun]) -> list[Section]:
     }
     draw = partial(pictures.log_likelihoods, means)
     picture = Figure("log-likelihood", draw, "Test log-likelihood of each method, by set")
-    scores = [tables.own_table(means, metric) for metric in tables.DECIMALS]
+    scores = [tables.score_table(means, metric) for metric in tables.DECIMALS]
     parts = [Section("", [Text(_AT_ONCE), *scores, picture], files)]
     if (paired := tables.differences(tidy, RADIAL, GAUSSIAN)) is not None:
         parts.append(Section(f"{RADIAL} minus {GAUSSIAN}", [Text(_PAIRED), paired]))
     if beside := _beside_the_papers(means):
         parts.append(Section("Beside the papers", beside))
     if points := _settings(tidy):
-        words = (
+        note = (
             "Keys that differ between splits, by number of splits. A sweep chooses them on rows "
             "held out of each split's own training rows."
         )
-        parts.append(Section("Settings chosen", [Text(words, points)]))
+        parts.append(Section("Settings chosen", [Text(note, points)]))
     return parts
 
 
-def put_together(runs: Sequence[FinishedRun]) -> pd.DataFrame:
+def results_table(runs: Sequence[FinishedRun]) -> pd.DataFrame:
     """The tidy table of runs, with the columns `tables.COLUMNS`.
 
-    A setting is what differs between the recipes of a method on one set. What was learned from all
-    rows at once, beside a sequence, has the slice 0. Where runs know what they carry from slice to
-    slice, there is a column `carried_bytes` too.
+    A setting holds the keys that differ between the recipes of a method on one set. All rows at
+    once, beside a sequence, have the slice 0. If runs know what they carry from slice to slice,
+    there is a column `carried_bytes` too.
     """
-    settings = _setting_of_each(runs)
+    settings = _settings_by_run(runs)
     rows = [
         [table_name(run.spec.data), run.method, setting, run.spec.seed, *score]
         for run, setting in zip(runs, settings, strict=True)
@@ -101,20 +101,20 @@ def put_together(runs: Sequence[FinishedRun]) -> pd.DataFrame:
     ]
     if any(count is not None for count in carried):
         tidy["carried_bytes"] = pd.Series(carried, dtype=float)
-    # Sets in the order of their names, methods in that of the report.
+    # Sort by set, and keep the report's order of methods.
     return tidy.sort_values("set", kind="stable", ignore_index=True)
 
 
-def _setting_of_each(runs: Sequence[FinishedRun]) -> list[str]:
-    alike: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+def _settings_by_run(runs: Sequence[FinishedRun]) -> list[str]:
+    recipes: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     keys = [(table_name(r.spec.data), r.spec.data.get("slices"), r.method) for r in runs]
     for run, key in zip(runs, keys, strict=True):
-        alike.setdefault(key, []).append(flat(run.spec.recipe))
+        recipes.setdefault(key, []).append(flat(run.spec.recipe))
     return [
         ", ".join(
             f"{name}={_text(value)}"
             for name, value in flat(run.spec.recipe).items()
-            if any(recipe.get(name) != value for recipe in alike[key])
+            if any(recipe.get(name) != value for recipe in recipes[key])
         )
         for run, key in zip(runs, keys, strict=True)
     ]
@@ -129,42 +129,42 @@ def _in_sequence(tidy: pd.DataFrame) -> Section:
     files = {"results.csv": tidy.to_csv(index=False), "summary.csv": gaps.to_csv(index=False)}
     draw = partial(pictures.over_slices, tidy)
     picture = Figure("in-sequence", draw, "Test log-likelihood after each slice, by set")
-    shown = [tables.gap_table(gaps, metric) for metric in tables.DECIMALS] if len(gaps) else []
-    return Section("", [Text(_IN_SEQUENCE), *shown, picture], files)
+    scores = [tables.gap_table(gaps, metric) for metric in tables.DECIMALS] if len(gaps) else []
+    return Section("", [Text(_IN_SEQUENCE), *scores, picture], files)
 
 
 def _beside_the_papers(means: pd.DataFrame) -> list[Block]:
-    found: list[Table | None] = [
+    comparisons: list[Table | None] = [
         *(tables.beside(means, "farquhar2020", metric) for metric in tables.DECIMALS),
         tables.beside(means, "oh2020", "log_likelihood"),
     ]
-    blocks: list[Block] = [table for table in found if table is not None]
+    blocks: list[Block] = [table for table in comparisons if table is not None]
     if not blocks:
         return []
-    words = "Of the means, to the two decimals that are published:"
-    blocks.append(Text(words, tables.verdicts(means)))
+    note = "Of the means, to the two decimals that are published:"
+    blocks.append(Text(note, tables.verdicts(means)))
     if odd := tables.impossible_pairs(means):
-        words = (
+        note = (
             "Some published likelihoods are above what one Gaussian reaches at the published RMSE. "
             "A mixture, or a noise that differs between splits, can exceed this bound:"
         )
-        blocks.append(Text(words, odd))
+        blocks.append(Text(note, odd))
     if (needs := tables.implied_errors(means, "oh2020", "rdp", RDP)) is not None:
-        words = (
+        note = (
             "What RMSE the RDP column would need if it were of one Gaussian (the paper gives none; "
             "a mixture needs less), beside ours:"
         )
-        blocks += [Text(words), needs]
+        blocks += [Text(note), needs]
     return blocks
 
 
 def _settings(tidy: pd.DataFrame) -> list[str]:
-    """How often which setting was chosen, where there was a choice."""
+    """Counts of the chosen settings, if there was a choice."""
     once = tidy.drop_duplicates(["set", "method", "split"])
     points = []
     for (name, method), group in once.groupby(["set", "method"], sort=False):
         counts = Counter(setting for setting in group["setting"] if setting)
         if counts:
-            words = "; ".join(f"{setting}: {n}" for setting, n in counts.most_common())
-            points.append(f"{name}, {method}: {words}")
+            chosen = "; ".join(f"{setting}: {n}" for setting, n in counts.most_common())
+            points.append(f"{name}, {method}: {chosen}")
     return points

@@ -1,9 +1,8 @@
-"""A set in slices of input space, one after the other, each posterior the prior of the next slice.
+"""A set in slices of input space; each posterior is the prior of the next slice.
 
-What is lost on the way is seen against the posterior of all rows at once.
-
-For a conjugate linear model nothing is; for an approximate posterior the gap is the price of the
-approximation, carried forward. Standardisation is that of the whole training part, here and there.
+The loss is measured against the posterior of all rows at once. A conjugate linear model loses
+nothing; for an approximate posterior the gap is the accumulated cost of the approximation. Both
+are standardised on the whole training part.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ class InSequence(NamedTuple):
 
     Attributes:
         after: the scores on all test rows after each slice.
-        carried_bytes: see `vcl_radial.methods.carried`.
+        carried_bytes: bytes that the method carries; see `vcl_radial.methods.carried`.
     """
 
     after: list[Scores]
@@ -39,7 +38,7 @@ class InSequence(NamedTuple):
 def slices(x: Tensor, count: int) -> list[Tensor]:
     """Rows of inputs `[N, d]` in slices of equal size along their first principal component.
 
-    The component points to where its largest entry is positive.
+    The sign of the component makes its largest entry positive.
     """
     _, _, axes = torch.linalg.svd(x.double() - x.double().mean(0), full_matrices=False)
     axis = axes[0] * axes[0][axes[0].abs().argmax()].sign()
@@ -59,10 +58,9 @@ def train_in_sequence(
 
     Args:
         data: the set.
-        splits: of each lane.
-        recipes: of each lane, all of one shape; their steps are those of one slice.
-        count: of slices. At 1 this is the posterior of all rows, and takes as many steps as a
-            recipe says.
+        splits: split of each lane.
+        recipes: recipe of each lane, all of one shape, with the steps of one slice.
+        count: number of slices; 1 gives the posterior of all rows.
         validation: see `LaneSplits`.
         on_step: called with the steps that are done.
     """
@@ -71,10 +69,10 @@ def train_in_sequence(
     parts = []
     for x, y, points in zip(train.x, train.y, train.points.tolist(), strict=True):
         parts.append([(x[rows], y[rows]) for rows in slices(x[:points], count)])
-    in_order = [LaneData.of(slice_of_lanes) for slice_of_lanes in zip(*parts, strict=True)]
+    in_order = [LaneData.of(lane_slices) for lane_slices in zip(*parts, strict=True)]
     predict = module(recipes[0].strategy).predict_in_sequence
     job = make_job(data, splits, recipes, lanes, on_step)
     predictions, carried = predict(job, in_order)
     after = [by_lane(score(m, lanes.test, lanes.y_scale)) for m in predictions]
-    of_lanes = zip(zip(*after, strict=True), carried, strict=True)
-    return [InSequence(list(scores), count) for scores, count in of_lanes]
+    results = zip(zip(*after, strict=True), carried, strict=True)
+    return [InSequence(list(scores), size) for scores, size in results]

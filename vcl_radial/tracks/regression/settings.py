@@ -12,23 +12,23 @@ from vcl_radial.config.ranges import Count, Positive, ShareBelowOne
 from vcl_radial.runs.keys import Key, declared
 from vcl_radial.runs.settings import Settings
 from vcl_radial.runs.spec import RunSpec
-from vcl_radial.tracks.recipe import MethodRecipe, StepRecipe
+from vcl_radial.tracks.recipe import MethodRecipe, StepRecipe, parts_from_outside
 from vcl_radial.tracks.regression import lanes
 from vcl_radial.tracks.regression.lanes import Lane
 
 
 class DataSettings(Settings):
-    """The table of one run; which split of it is learned from, the seed says.
+    """The table of one run; the seed is the number of the split.
 
     Attributes:
-        set: a name of `vcl_radial.tracks.regression.files.FOLDERS`, "diabetes", or a folder of the
-            user's in `uci/`. A benchmark names several of them as `sets`.
-        table: in place of a set: a CSV file of the user's.
+        set: a name of `vcl_radial.tracks.regression.files.FOLDERS`, "diabetes", or a user's folder
+            in `uci/`. A benchmark names several of them as `sets`.
+        table: a user's CSV file, in place of a set.
         target: the column of the table that is predicted from the others.
-        splits: of the table, at random.
-        validation: the share of a split's training rows that settings are chosen on.
-        slices: of input space, that are learned from one after another; None for all rows at once.
-        checksum: of the files; a command fills it in.
+        splits: number of random splits of the table.
+        validation: the share of a split's training rows on which settings are chosen.
+        slices: number of slices of input space, learned in turn; None for all rows at once.
+        checksum: checksum of the files; a command fills it in.
     """
 
     set: str | None = None
@@ -51,36 +51,38 @@ class DataSettings(Settings):
 
     @property
     def name(self) -> str:
-        """Of the set, or of the table's file without its ending."""
+        """The name of the set, or of the table's file without its ending."""
         return table_name(self.model_dump())
 
 
 def table_name(data: Mapping[str, Any]) -> str:
-    """The name of the set that data name, or of the table's file without its ending."""
+    """The name of the set in data, or of the table's file without its ending."""
     return str(data.get("set") or Path(str(data.get("table"))).name.split(".")[0])
 
 
 class Recipe(StepRecipe, MethodRecipe):
     """How a method trains and predicts.
 
-    The strategy is any method that serves numbers; those of `vcl_radial.tracks.regression.lanes`
+    The strategy is any method that serves numbers; methods of `vcl_radial.tracks.regression.lanes`
     train many splits as one program. There "rdp_vcl" has radius and direction in the hidden layers
-    and a mean-field Gaussian in the last one, and `prior_scale` is the half-Cauchy's gamma.
-    `prior_length` is by default that of the authors' code for regression.
+    and a mean-field Gaussian in the last one, and `prior_scale` is the half-Cauchy's gamma. The
+    default of `prior_length` is from the authors' code for regression.
     """
 
     prior_length: ShareBelowOne = 0.5
     noise_shape: Positive = Key(
-        1.0, "of the Gamma prior of the noise precision, in standardised units", lanes="may differ"
+        1.0,
+        "shape of the Gamma prior of the noise precision, in standardised units",
+        lanes="may differ",
     )
-    noise_rate: Positive = Key(1e-3, "of the same", lanes="may differ")
+    noise_rate: Positive = Key(1e-3, "rate of the same prior", lanes="may differ")
     initial_precision: Positive = Key(
-        1.0, "where the mean of the noise precision starts", lanes="may differ"
+        1.0, "initial mean of the noise precision", lanes="may differ"
     )
     hidden: Annotated[list[Count], Field(min_length=1)] | None = Key(
-        None, "units of the hidden layers; None for what the set is compared with"
+        None, "units of the hidden layers; None for those of the published results"
     )
-    learning_rate: Positive = Key(1e-3, "the step of Adam", lanes="may differ")
+    learning_rate: Positive = Key(1e-3, "step size of Adam", lanes="may differ")
     batch_size: Count = Key(64, "rows of a batch")
     steps: Count = Key(20_000, "steps of Adam; in a sequence, of each slice")
     train_samples: Count = Key(1, "weight samples of a step")
@@ -97,14 +99,14 @@ class Recipe(StepRecipe, MethodRecipe):
 
     @property
     def lane(self) -> Lane | None:
-        """What its lanes can do, where its splits train as lanes with all rows at once."""
+        """Abilities of its lanes; None if its splits cannot train as lanes."""
         lane = lanes.find(self.strategy) if self.network is None else None
         return lane if lane is not None and lane.serves(self.posterior, self.options) else None
 
 
 MAY_DIFFER = declared(Recipe, lanes="may differ") - {"initial_rho", "initial_noise"}
-"""Keys in which lanes of one program may differ; the others make its shape. All lanes start with
-one noise here."""
+"""Keys in which lanes of one program may differ; the others make its shape. All lanes have one
+initial noise."""
 
 
 class Run(RunSpec):
@@ -124,28 +126,28 @@ class Run(RunSpec):
 
     @property
     def label(self) -> str:
-        """The set, and whether it comes in slices."""
+        """The set and its number of slices, with method and seed."""
         slices = self.data.slices
         how = "" if slices is None else " at once" if slices == 1 else f" in {slices} slices"
         return f"{self.data.name}{how}  {self.method} seed {self.seed}"
 
     @property
     def steps(self) -> int:
-        """Of Adam, in all."""
+        """Total number of Adam steps."""
         return self.recipe.steps * (self.data.slices or 1)
 
     def shape(self) -> str:
-        """What runs have in common that can be lanes of one program."""
+        """A key that runs share if they can be lanes of one program."""
         lane = self.recipe.lane
         assert lane is not None
         free: dict[str, Any] = dict.fromkeys(MAY_DIFFER - {*lane.alike}, True)
-        of_recipe = {**free, "options": {*lane.options} - {*lane.alike}}
-        return self.model_dump_json(exclude={"method": True, "seed": True, "recipe": of_recipe})
+        keys = {**free, "options": {*lane.options} - {*lane.alike}}
+        return self.model_dump_json(exclude={"method": True, "seed": True, "recipe": keys})
 
     def from_outside(self) -> list[Callable[..., Any]]:
-        """A network and a method of the user's own.
+        """A user's own network, family and method.
 
         Raises:
-            UserError: one is not found or cannot be imported.
+            UserError: one is missing or cannot be imported.
         """
-        return self.recipe.from_outside()
+        return parts_from_outside(self.recipe)

@@ -25,7 +25,7 @@ from vcl_radial.tracks.regression.published import (
 )
 
 COLUMNS = ["set", "method", "setting", "split", "slice", "metric", "value"]
-"""Of a tidy table."""
+"""Columns of a tidy table."""
 
 COMPARED = (
     ("farquhar2020", GAUSSIAN, "mfvi"),
@@ -36,7 +36,7 @@ COMPARED = (
     ("oh2020", RDP, "rdp"),
     ("oh2020", RDP_NOISE_PRIOR, "rdp"),
 )
-"""Sources, our methods, and the columns that stand beside them."""
+"""Sources, our methods, and the published columns beside them."""
 
 DECIMALS = {"log_likelihood": 2, "rmse": 2}
 _HEADINGS = {"log_likelihood": "Test log-likelihood (nats)", "rmse": "Test RMSE"}
@@ -61,38 +61,38 @@ def summary(tidy: pd.DataFrame) -> pd.DataFrame:
 
 
 def _table(header: Sequence[str], body: Sequence[Sequence[Cell | str]], title: str = "") -> Table:
-    """A table whose first column is of words."""
+    """A table whose first column is text."""
     return Table([Column(header[0], words=True), *header[1:]], body, title)
 
 
-def own_table(means: pd.DataFrame, metric: str) -> Table:
-    """Sets down, methods across."""
+def score_table(means: pd.DataFrame, metric: str) -> Table:
+    """Our scores, with a row for each set and a column for each method."""
     sets, methods = _names(means, "set"), _names(means, "method")
-    found = _lookup(means, metric)
+    scores = _lookup(means, metric)
     body: list[list[Cell | str]] = [
-        [name, *(_ours(found, name, method, metric) for method in methods)] for name in sets
+        [name, *(_ours(scores, name, method, metric) for method in methods)] for name in sets
     ]
     return _table(["set", *methods], body, _HEADINGS[metric])
 
 
 def _compared(means: pd.DataFrame, source: str) -> list[tuple[str, str]]:
-    """Our methods that were run, with the columns of a source that stand beside them."""
+    """Our methods that were run, with the columns of a source beside them."""
     methods = _names(means, "method")
     return [(ours, column) for of, ours, column in COMPARED if of == source and ours in methods]
 
 
 def beside(means: pd.DataFrame, source: str, metric: str) -> Table | None:
-    """Our methods beside columns of a published table; None where nothing can be compared.
+    """Our methods beside columns of a published table; None if nothing can be compared.
 
     Args:
-        means: what `summary` gave.
-        source: of `SOURCES`.
-        metric: which.
+        means: the table of `summary`.
+        source: a name of `SOURCES`.
+        metric: the metric to compare.
     """
-    found = _lookup(means, metric)
+    scores = _lookup(means, metric)
     sets = [name for name in _names(means, "set") if any(p.set == name for p in published())]
     pairs = _compared(means, source)
-    pairs = [pair for pair in pairs if any((name, pair[0]) in found for name in sets)]
+    pairs = [pair for pair in pairs if any((name, pair[0]) in scores for name in sets)]
     if not sets or not pairs:
         return None
     body: list[list[Cell | str]] = []
@@ -100,7 +100,7 @@ def beside(means: pd.DataFrame, source: str, metric: str) -> Table | None:
         row: list[Cell | str] = [name]
         for method, column in pairs:
             theirs = cell(source, name, column, metric)
-            row.append(_ours(found, name, method, metric))
+            row.append(_ours(scores, name, method, metric))
             row.append(
                 "–"
                 if theirs is None
@@ -115,8 +115,8 @@ def beside(means: pd.DataFrame, source: str, metric: str) -> Table | None:
 
 
 def verdicts(means: pd.DataFrame) -> list[str]:
-    """What the comparison of log-likelihoods comes to, in sentences."""
-    found = _lookup(means, "log_likelihood")
+    """Results of the comparison of log-likelihoods, in sentences."""
+    scores = _lookup(means, "log_likelihood")
     sentences = []
     for method, source, column in (
         (GAUSSIAN, "farquhar2020", "mfvi"),
@@ -133,7 +133,7 @@ def verdicts(means: pd.DataFrame) -> list[str]:
         better: list[str] = []
         worse: list[str] = []
         for name in _names(means, "set"):
-            theirs, ours = cell(source, name, column, "log_likelihood"), found.get((name, method))
+            theirs, ours = cell(source, name, column, "log_likelihood"), scores.get((name, method))
             if theirs is not None and ours is not None:
                 # Published figures have two decimals.
                 (worse if round(ours[0], 2) < theirs.mean else better).append(name)
@@ -149,22 +149,22 @@ def verdicts(means: pd.DataFrame) -> list[str]:
 def impossible_pairs(means: pd.DataFrame) -> list[str]:
     """Published pairs that no Gaussian noise of one size can give, in sentences.
 
-    Of the sets that were run, and of the columns that stand beside a method.
+    Only sets that were run and columns beside a method are considered.
     """
     sentences = []
     sets = _names(means, "set")
     columns = {(source, column) for source in SOURCES for _, column in _compared(means, source)}
-    for found in published():
-        if found.set not in sets or (found.source, found.column) not in columns:
+    for entry in published():
+        if entry.set not in sets or (entry.source, entry.column) not in columns:
             continue
-        rmse = cell(found.source, found.set, found.column, "rmse")
-        if found.metric != "log_likelihood" or rmse is None or rmse.mean <= 0.005:
+        rmse = cell(entry.source, entry.set, entry.column, "rmse")
+        if entry.metric != "log_likelihood" or rmse is None or rmse.mean <= 0.005:
             continue
         bound = best_log_likelihood(rmse.mean - 0.005)  # it may have been rounded up
-        if found.mean > bound + 3 * found.standard_error + 0.005:
+        if entry.mean > bound + 3 * entry.standard_error + 0.005:
             sentences.append(
-                f"{found.set}, {COLUMN_NAMES[found.column]} of {SOURCES[found.source]}: "
-                f"a log-likelihood of {found.mean:.2f} beside an RMSE of {rmse.mean:.2f}, with "
+                f"{entry.set}, {COLUMN_NAMES[entry.column]} of {SOURCES[entry.source]}: "
+                f"a log-likelihood of {entry.mean:.2f} beside an RMSE of {rmse.mean:.2f}, with "
                 f"which one Gaussian noise reaches {bound:.2f} at most"
             )
     return sentences
@@ -193,10 +193,10 @@ def implied_errors(means: pd.DataFrame, source: str, column: str, method: str) -
 
 
 def differences(tidy: pd.DataFrame, method: str, reference: str) -> Table | None:
-    """One method minus another, paired by split; None where one of them is missing.
+    """One method minus another, paired by split; None if one of them is missing.
 
-    Shapes: a row for each set, with mean and standard error of the differences of both metrics, and
-    on how many of the splits the first method is better.
+    A row for each set has mean and standard error of the differences of both metrics, and the
+    number of splits on which the first method is better.
     """
     body: list[list[Cell | str]] = []
     for name in _names(tidy, "set"):
@@ -225,11 +225,11 @@ def gaps(tidy: pd.DataFrame) -> pd.DataFrame:
     """A sequence's last slice minus all rows at once, paired by split.
 
     Args:
-        tidy: with slice 0 for all rows at once.
+        tidy: a tidy table with slice 0 for all rows at once.
 
     Returns:
         The columns `set, method, metric, at_once, at_once_error, in_sequence, in_sequence_error,
-        gap, gap_error, splits`, and the mean `carried_bytes` where they are known.
+        gap, gap_error, splits`, and the mean `carried_bytes` if known.
     """
     rows = []
     last = tidy["slice"].max()
@@ -252,15 +252,15 @@ def gaps(tidy: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def gap_table(found: pd.DataFrame, metric: str) -> Table:
+def gap_table(gaps: pd.DataFrame, metric: str) -> Table:
     """The gaps of a metric."""
-    rows = found[found["metric"] == metric]
+    rows = gaps[gaps["metric"] == metric]
     body: list[list[Cell | str]] = []
     header: list[Column | str] = [
         Column("set, method", words=True),
         *("all rows at once", "in sequence", "gap"),
     ]
-    if carried := "carried_bytes" in found:
+    if carried := "carried_bytes" in gaps:
         header.append(score_column("carried_bytes"))
     for row in rows.to_dict("records"):
         places = decimals(row["set"], metric) + (metric == "log_likelihood")
@@ -277,14 +277,14 @@ def gap_table(found: pd.DataFrame, metric: str) -> Table:
 
 
 def decimals(name: str, metric: str) -> int:
-    """How many to print."""
+    """Number of printed decimals."""
     return _SMALL_UNITS.get(name, 2) if metric == "rmse" else DECIMALS[metric]
 
 
 def _ours(
-    found: Mapping[tuple[str, str], tuple[float, float]], name: str, method: str, metric: str
+    scores: Mapping[tuple[str, str], tuple[float, float]], name: str, method: str, metric: str
 ) -> Cell:
-    return mean_cell(*found.get((name, method), (math.nan, math.nan)), decimals(name, metric))
+    return mean_cell(*scores.get((name, method), (math.nan, math.nan)), decimals(name, metric))
 
 
 def _lookup(means: pd.DataFrame, metric: str) -> dict[tuple[str, str], tuple[float, float]]:

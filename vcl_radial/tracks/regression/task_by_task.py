@@ -1,6 +1,6 @@
-"""Runs of any method: a split is learned slice by slice, in plain PyTorch, stored after each slice.
+"""Runs of any method: a split is learned slice by slice in plain PyTorch, and stored after each.
 
-The batches, the starting weights and the schedule are those of the lanes, see `fit`.
+Batches, initial weights and schedule are those of the lanes; see `fit`.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ from vcl_radial.tracks.regression.settings import Run
 from vcl_radial.tracks.regression.training import LaneSplits, by_lane, split_seed
 
 _CHUNK = 64
-"""Steps between two looks at the loss."""
+"""Steps between two checks of the loss."""
 
 _ROWS = 4096
-"""Rows that are looked at together where all of a slice are."""
+"""Rows of a batch in a pass over a whole slice."""
 
 _CPU = torch.device("cpu")
 
@@ -49,8 +49,8 @@ class SliceTraining(Scored):
     """A method on one split, slice by slice; all rows at once are one slice.
 
     Args:
-        run: to be trained.
-        data: its table.
+        run: the run to train.
+        data: the run's table.
         report: called between steps of the optimiser.
 
     Raises:
@@ -74,17 +74,17 @@ class SliceTraining(Scored):
         self.done = 0
 
     def position(self) -> Step:
-        """How many slices are learned."""
+        """Number of trainings, one per slice."""
         steps = self.run.recipe.steps * self.done
         return Step(self.done, "start", epoch=steps, epochs=self.run.steps, at=steps)
 
     def steps(self) -> Iterator[Step]:
-        """Learn and score the slices that are left."""
+        """Learn and score the remaining slices."""
         torch.set_flush_denormal(True)
         for number in range(self.done, len(self.slices)):
             started = time.perf_counter()
             self._learn(number)
-            # What was learned from all rows at once is no slice.
+            # All rows at once have the number 0; slices count from 1.
             place = number + 1 if len(self.slices) > 1 else 0
             self.after = {**self.after, place: self._scores()}
             self.seconds += time.perf_counter() - started
@@ -94,7 +94,7 @@ class SliceTraining(Scored):
             yield self.scored(self.done)
 
     def state_dict(self) -> dict[str, Any]:
-        """What the method carries, and the scores so far."""
+        """The method's state and the scores so far."""
         return {
             "method": self.method.state_dict(),
             "done": self.done,
@@ -103,16 +103,16 @@ class SliceTraining(Scored):
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from what `state_dict` gave."""
+        """Resume from what `state_dict` gave."""
         self.method.load_state_dict(state["method"])
         self.done, self.after, self.seconds = state["done"], state["after"], state["seconds"]
 
     def kept(self) -> dict[str, Any]:
-        """Nothing."""
+        """Return nothing: no other result is kept."""
         return {}
 
     def facts(self) -> dict[str, float | None]:
-        """As of every run."""
+        """Seconds and bytes carried in a sequence."""
         if len(self.slices) > 1:
             self.carried_bytes = carried_bytes(self.method.state_dict(), self._start)
         return super().facts()
@@ -131,7 +131,7 @@ class SliceTraining(Scored):
                 recipe.batch_size,
                 [self._generator("batches", number)],
             )
-            of_epoch = math.ceil(len(points.y) / batches.batch_size)
+            epoch_steps = math.ceil(len(points.y) / batches.batch_size)
             task = Task(
                 number=number,
                 points=len(points.y),
@@ -146,9 +146,9 @@ class SliceTraining(Scored):
                 task,
                 lambda network: Adam(network.parameters(), lr=recipe.learning_rate),
             )
-            loop.warm_up(lambda: map(points.at, batches.take(of_epoch)[:, 0]))
+            loop.warm_up(lambda: map(points.at, batches.take(epoch_steps)[:, 0]))
             for at in range(0, recipe.steps, _CHUNK):
-                # A whole chunk always: what a shorter run draws is the start of a longer one.
+                # Always draw a whole chunk, so that shorter runs draw the start of longer ones.
                 for k, rows in enumerate(batches.take(_CHUNK)[: recipe.steps - at, 0], start=at):
                     loop.learn([points.at(rows)], k / recipe.steps)
                 loop.check_loss(f"in slice {number + 1}")
@@ -156,9 +156,9 @@ class SliceTraining(Scored):
             loop.end(samples=FINAL_DRAWS, seed=self._seed("noise", number))
 
     def _scores(self) -> Scores:
-        found: Mixture = self.method.predict(self.split.test.x[0])
-        of_lanes = replace(found, mean=found.mean.unsqueeze(1))
-        (scores,) = by_lane(score(of_lanes, self.split.test, self.split.y_scale))
+        mixture: Mixture = self.method.predict(self.split.test.x[0])
+        predicted = replace(mixture, mean=mixture.mean.unsqueeze(1))
+        (scores,) = by_lane(score(predicted, self.split.test, self.split.y_scale))
         return scores
 
     def _seed(self, *purpose: str | int) -> int:
@@ -172,9 +172,9 @@ def method_of(run: Run, inputs: int, hidden: int) -> Method:
     """The recipe's method, with a network of one output.
 
     Args:
-        run: of the recipe.
-        inputs: of the network.
-        hidden: units of its hidden layer, where the recipe does not say.
+        run: the run of the recipe.
+        inputs: number of inputs of the network.
+        hidden: units of its hidden layer, if the recipe names none.
 
     Raises:
         UserError: the method does not serve this track, or the network.

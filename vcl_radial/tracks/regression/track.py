@@ -48,24 +48,24 @@ class Regression(Track[Run]):
     def variants(
         self, tables: Mapping[str, Any], benchmark: Path | None = None
     ) -> list[Mapping[str, Any]]:
-        """A run for each set; with slices one for the slices and one for all rows at once.
+        """A run for each set; with slices, one for the slices and one for all rows at once.
 
-        A published set that has no split of this number is left out, where others have one.
+        A published set without a split of this number is left out, if others have one.
         """
         data, name, seed = dict(tables["data"]), tables["benchmark"], tables["seed"]
         sets = taken_sets(data, name, ["yacht", "energy"], ("set", "table"))
         if sets is not None:
-            having = [s for s in sets if seed < files.PUBLISHED_SPLITS.get(s, seed + 1)]
-            of_tables = [{**data, "set": one} for one in having or sets]
+            with_split = [s for s in sets if seed < files.PUBLISHED_SPLITS.get(s, seed + 1)]
+            data_tables = [{**data, "set": name} for name in with_split or sets]
         else:
             if isinstance(data.get("table"), str):
                 data["table"] = str(file_path(data["table"], benchmark))
                 data.setdefault("splits", files.TABLE_SPLITS)
-            of_tables = [data]
+            data_tables = [data]
         return [
             {**tables, "data": chosen, "recipe": recipe}
-            for one in of_tables
-            for chosen, recipe in _with_all_at_once(one, tables["recipe"])
+            for table in data_tables
+            for chosen, recipe in _with_all_at_once(table, tables["recipe"])
         ]
 
     def selection_unit(self, tables: Mapping[str, Any]) -> str:
@@ -73,55 +73,55 @@ class Regression(Track[Run]):
         return f"{table_name(tables['data'])}-{tables['seed']}"
 
     def check_runs(self, runs: Sequence[Run]) -> None:
-        """See that the methods are there, take their options and serve numbers."""
+        """Check that the methods exist, take their options and serve numbers."""
         check_methods(runs, "gaussian")
 
     def check_files(self, runs: Sequence[Run], data_dir: Path | None) -> None:
-        """Whether there are as many splits as seeds."""
+        """Check that there are as many splits as seeds."""
         for data in dict.fromkeys(run.data for run in runs):
             last = max(run.seed for run in runs if run.data == data)
             if last >= (count := files.count_splits(data, data_dir)):
-                mend = "; raise data.splits" if data.table else ""
+                fix = "; raise data.splits" if data.table else ""
                 raise UserError(
                     f"{data.name}: there is no split {last}: it has {count}, one for each of "
-                    f"--seeds {count}{mend}"
+                    f"--seeds {count}{fix}"
                 )
 
     def on_data(self, run: Run, data_dir: Path | None) -> Run:
-        """A run with the checksum of its files, and of what it names of the user's own."""
+        """Return a run with the checksums of its files and of the user's own code."""
         checksum = files.checksum(run.data, data_dir)
         data = run.data.model_copy(update={"checksum": checksum})
         return run.model_copy(update={"data": data, "code": run.checksum_of_code()})
 
     def check_data(self, runs: Sequence[Run], data_dir: Path | None) -> None:
-        """Load each table, say how many rows it has, and make each method for it once."""
+        """Load each table, report its rows, and make each method for it once."""
         from vcl_radial.data.decoding import tell_user
         from vcl_radial.tracks.methods import check_made
         from vcl_radial.tracks.regression.execute import check_data
         from vcl_radial.tracks.regression.task_by_task import method_of
 
-        tell_once = cache(tell_user)  # slices of a table, and the whole of it, are one table
+        report_once = cache(tell_user)  # slices of a table, and all its rows, are one table
         for data in dict.fromkeys(run.data for run in runs):
-            on_it = [run for run in runs if run.data == data]
-            table = check_data(data, data_dir, [run.seed for run in on_it])
+            group = [run for run in runs if run.data == data]
+            table = check_data(data, data_dir, [run.seed for run in group])
             if table.summary:
-                tell_once(f"{data.table}: {table.summary}")
-            # In lanes an RDP body has a Gaussian head, which a network by itself has not.
-            made = [r for r in on_it if not (r.is_lane and r.recipe.strategy == "rdp_vcl")]
-            check_made(made, partial(method_of, inputs=table.x.shape[1], hidden=table.hidden))
+                report_once(f"{data.table}: {table.summary}")
+            # Only in lanes does an RDP body have a Gaussian head.
+            others = [r for r in group if not (r.is_lane and r.recipe.strategy == "rdp_vcl")]
+            check_made(others, partial(method_of, inputs=table.x.shape[1], hidden=table.hidden))
 
     def batches(self, runs: Sequence[Run], lanes: int) -> list[list[Run]]:
-        """Runs of one table and one shape; the longest first, that no worker ends alone with it."""
+        """Group runs by table and shape, longest first, so that no worker ends with it alone."""
         groups: dict[str, list[Run]] = {}
         for run in runs:
             if run.is_lane:
                 groups.setdefault(run.shape(), []).append(run)
-        found = [g[at : at + lanes] for g in groups.values() for at in range(0, len(g), lanes)]
-        found += [[run] for run in runs if not run.is_lane]
-        return sorted(found, key=_cost, reverse=True)
+        batches = [g[at : at + lanes] for g in groups.values() for at in range(0, len(g), lanes)]
+        batches += [[run] for run in runs if not run.is_lane]
+        return sorted(batches, key=_cost, reverse=True)
 
     def open(self, run: Run, place: RunContext, report: Callable[[Step], None]) -> Training:
-        """A run at its start."""
+        """Open a run at its start."""
         from vcl_radial.tracks.regression.execute import SplitTraining, load_data_once
         from vcl_radial.tracks.regression.task_by_task import SliceTraining
 
@@ -131,13 +131,13 @@ class Regression(Track[Run]):
     def open_together(
         self, runs: Sequence[Run], place: RunContext, report: Callable[[int, Step], None]
     ) -> Lanes:
-        """A batch at its start."""
+        """Open a batch at its start."""
         from vcl_radial.tracks.regression.execute import SplitLanes
 
         return SplitLanes(runs, place, report)
 
     def score(self, folder: RunFolder[Run], objective: str) -> float | None:
-        """Of all rows that are scored on; of a sequence after the last slice."""
+        """The score on all evaluated rows; in a sequence, after the last slice."""
         rows = csv.DictReader(read_text(folder.path / "scores.csv").splitlines())
         return [float(row["value"]) for row in rows if row["metric"] == objective][-1]
 
@@ -146,19 +146,19 @@ class Regression(Track[Run]):
         return run.steps
 
     def read(self, path: Path, environment: Mapping[str, Any]) -> Mapping[str, pd.DataFrame]:
-        """`scores`."""
+        """Read `scores`."""
         from vcl_radial.tracks.regression.sections import read
 
         return read(path)
 
     def scores(self, run: FinishedRun) -> pd.DataFrame:
-        """On a set, after so many slices; 0 of them stands for all rows at once."""
+        """Scores on a set after numbers of slices; 0 stands for all rows at once."""
         table = run.tables["scores"].rename(columns={"slice": "after"})
         table.insert(0, "set", table_name(run.spec.data))
         return table
 
     def sections(self, runs: Sequence[FinishedRun], data_dir: Path | None) -> list[Section]:
-        """All sets together: scores, what was published, and settings chosen."""
+        """All sets together: scores, published scores, and chosen settings."""
         from vcl_radial.tracks.regression.sections import sections
 
         return sections(runs)
@@ -167,7 +167,7 @@ class Regression(Track[Run]):
 def _with_all_at_once(
     data: Mapping[str, Any], recipe: Mapping[str, Any]
 ) -> list[tuple[Mapping[str, Any], Mapping[str, Any]]]:
-    """Data and recipe; of a sequence also those of all rows at once, with as many steps in all."""
+    """Data and recipe; for a sequence also those of all rows at once, with as many total steps."""
     slices, steps = data.get("slices"), recipe.get("steps", Recipe.model_fields["steps"].default)
     if not isinstance(slices, int) or not isinstance(steps, int) or slices < 2:
         return [(data, recipe)]
@@ -175,7 +175,7 @@ def _with_all_at_once(
 
 
 def _cost(batch: Sequence[Run]) -> float:
-    """Roughly, in units of a step's fixed cost."""
+    """Estimate the cost of a batch in units of a step's fixed cost."""
     recipe, lane = batch[0].recipe, batch[0].recipe.lane
     step = lane.step_cost if lane is not None and batch[0].is_lane else 6.0
     networks = len(batch) * recipe.options.get("members", 1)

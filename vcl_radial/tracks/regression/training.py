@@ -23,9 +23,9 @@ class LaneSplits:
 
     Args:
         data: the set.
-        splits: of each lane.
-        validation: hold out this share of the training rows, and score on it instead of the test
-            rows, which are not looked at then; None to score on the test rows.
+        splits: split of each lane.
+        validation: share of the training rows to hold out and score on, in place of the test rows;
+            None to score on the test rows.
     """
 
     def __init__(
@@ -62,12 +62,12 @@ def train_and_score(
     validation: float | None = None,
     on_step: OnStep = lambda steps: None,
 ) -> list[Scores]:
-    """The scores of each lane.
+    """Train lanes on all rows at once and return the scores of each.
 
     Args:
         data: the set.
-        splits: of each lane.
-        recipes: of each lane, all of one shape.
+        splits: split of each lane.
+        recipes: recipe of each lane, all of one shape.
         validation: see `LaneSplits`.
         on_step: called with the steps that are done.
     """
@@ -78,7 +78,7 @@ def train_and_score(
 
 
 def split_seed(split: int) -> int:
-    """The seed of all that is drawn in the training on a split."""
+    """The seed of all random numbers in the training on a split."""
     return derived(0, f"split {split}")
 
 
@@ -89,7 +89,7 @@ def make_job(
     lanes: LaneSplits,
     on_step: OnStep,
 ) -> Job:
-    """What a method gets; the starts, batches and draws of a lane come from its split's number."""
+    """Make the job; starts, batches and draws of a lane come from its split's number."""
     torch.set_flush_denormal(True)
     return Job(
         recipes=recipes,

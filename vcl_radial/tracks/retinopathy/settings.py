@@ -13,35 +13,35 @@ from vcl_radial.data.fundus.layouts import OTHER
 from vcl_radial.runs.keys import Key
 from vcl_radial.runs.settings import Settings
 from vcl_radial.runs.spec import RunSpec
-from vcl_radial.tracks.recipe import EpochRecipe, MethodRecipe, one_of
+from vcl_radial.tracks.recipe import EpochRecipe, MethodRecipe, one_of, parts_from_outside
 
 NETWORKS = ("resnet", "vgg", "convnet")
 """Networks that come with the suite."""
 
 
 class DataSettings(Settings):
-    """The photographs.
+    """Keys of the photographs.
 
     Attributes:
         dataset: a name of `vcl_radial.data.fundus.FUNDUS_DATASETS`.
         size: pixels along an edge.
         crop: whether the field of view is cut out.
-        normalise: "local" takes light and colours of the camera away, "none" leaves them.
-        split: "random" between patients, or the one that the data were "published" with.
-        validation: share of the patients that epochs are chosen on.
-        test: share of the patients that are scored on, where the split is random.
-        split_seed: of the random split, one for all runs; by default it is the run's seed, so that
+        normalise: "local" removes light and colours of the camera, "none" keeps them.
+        split: a "random" split between patients, or the "published" split of the data.
+        validation: share of the patients on which epochs are chosen.
+        test: share of the test patients, if the split is random.
+        split_seed: seed of the random split for all runs; by default the run's seed, so that
             methods are compared on the same patients and seeds differ in theirs.
-        shifted: data sets that are scored on besides, whole; nothing is trained or chosen on them.
-            Those named `*-other` have no grades, and are out of distribution.
-        parts: what the dataset is cut into, to be trained on one after another: the "whole", or a
-            part for each "site" (or camera).
-        then: further data sets that are trained on after it, one after another.
+        shifted: further data sets that are scored whole; nothing is trained or chosen on them.
+            Names `*-other` have no grades, and are out of distribution.
+        parts: parts of the dataset that are trained on in turn: the "whole", or one for each
+            "site" (or camera).
+        then: further data sets that are trained on after it, in turn.
         on_fault: "stop" at photographs that cannot be used, or "skip" them.
-        patients: to be drawn, where the dataset is "synthetic".
+        patients: number of patients to draw, if the dataset is "synthetic".
         artefacts: share of the drawn photographs with an artefact.
-        checksum: of the photographs' names, labels and sizes, where they are not drawn; a command
-            fills it in.
+        checksum: checksum of the photographs' names, labels and sizes, if they are not drawn; a
+            command fills it in.
     """
 
     dataset: str = "synthetic"
@@ -97,7 +97,7 @@ class DataSettings(Settings):
 
     @property
     def names(self) -> list[str]:
-        """All data sets, those that are trained on first."""
+        """All data sets, with the training sets first."""
         return [self.dataset, *self.then, *self.shifted]
 
 
@@ -112,8 +112,8 @@ class Recipe(EpochRecipe, MethodRecipe):
     truncation: Positive | None = Key(
         None, "threshold in standard deviations of the noise of training (Appendix F)"
     )
-    channels: Count = Key(16, "of the first block of a ResNet or VGG")
-    first_stride: Annotated[int, Field(ge=1, le=4)] = Key(1, "of the VGG's first convolution")
+    channels: Count = Key(16, "channels of the first block of a ResNet or VGG")
+    first_stride: Annotated[int, Field(ge=1, le=4)] = Key(1, "stride of a VGG's first layer")
     targets: Literal["levels", "referable"] = Key(
         "levels",
         "what the network is trained on: the five levels of retinopathy, whose probabilities from "
@@ -122,12 +122,12 @@ class Recipe(EpochRecipe, MethodRecipe):
     optimizer: Literal["amsgrad", "adam", "sgd"] = Key(
         "adam", "'sgd' has Nesterov's momentum of 0.9"
     )
-    learning_rate: Positive = Key(6e-3, "the largest within the schedule")
+    learning_rate: Positive = Key(6e-3, "largest learning rate of the schedule")
     learning_rate_decay: Annotated[float, Field(gt=0, le=1)] = Key(
         1.0, "factor of the learning rate after each epoch"
     )
     schedule: Literal["constant", "cosine", "one-cycle"] = Key(
-        "one-cycle", "of the learning rate, step by step"
+        "one-cycle", "schedule of the learning rate, step by step"
     )
     batch_size: Count = Key(32, "photographs of a step")
     epochs: Count = Key(14, "the largest number of epochs")
@@ -139,12 +139,12 @@ class Recipe(EpochRecipe, MethodRecipe):
     )
     augment: bool = Key(True, "whether training images are changed at random (Appendix D.1)")
     rotation: Annotated[float, Field(ge=0, le=180)] = Key(
-        17.0, "the largest angle by which they are turned, in degrees; 180 in the paper"
+        17.0, "largest angle of a random rotation, in degrees; 180 in the paper"
     )
     train_samples: Count = Key(1, "weight samples of a step")
     validation_samples: Count = Key(1, "weight samples of a prediction on the validation part")
     eval_samples: Count = Key(16, "weight samples of a prediction that is scored")
-    precision: Literal["float32", "bfloat16"] = Key("float32", "of the products of a forward pass")
+    precision: Literal["float32", "bfloat16"] = Key("float32", "precision of forward products")
 
     unsupported_hooks: ClassVar = {}
 
@@ -158,7 +158,7 @@ class Recipe(EpochRecipe, MethodRecipe):
 
 
 TABLES = ("predictions", "scores", "calibration", "history")
-"""Of a finished run, each a CSV file."""
+"""Tables of a finished run, each a CSV file."""
 
 VALIDATION: Final = "validation"
 """The last word in the name of a validation part."""
@@ -167,7 +167,7 @@ VALIDATION: Final = "validation"
 class Run(RunSpec):
     """A run on photographs.
 
-    Scored on validation data, it sees neither the test part nor the shifted sets.
+    If it is scored on validation data, it sees neither the test part nor the shifted sets.
     """
 
     TRACK: ClassVar[str] = "retinopathy"
@@ -188,7 +188,7 @@ class Run(RunSpec):
     def needed(self) -> DataSettings:
         """The data to prepare, with the seed of their split.
 
-        Where it is scored on validation data, without the shifted sets.
+        If it is scored on validation data, the shifted sets are left out.
         """
         seed = self.seed if self.data.split_seed is None else self.data.split_seed
         shifted = self.data.shifted if self.evaluate_on == "test" else []
@@ -196,19 +196,19 @@ class Run(RunSpec):
 
     @property
     def result_files(self) -> tuple[str, ...]:
-        """What its folder holds in the end.
+        """Names of the files of a finished run.
 
-        Weights, those after every site, are not kept of a run that is scored on validation data: of
-        such there are many, for its score alone.
+        The weights after every site are not kept for a run that is scored on validation data,
+        because there are many of them, each for its score alone.
         """
         weights = ("weights.pt",) if self.evaluate_on == "test" else ()
         tables = (f"{name}.csv" for name in TABLES)
         return ("spec.toml", *tables, "environment.json", *weights)
 
     def from_outside(self) -> list[Callable[..., Any]]:
-        """A network and a method of the user's own.
+        """A user's own network, family and method.
 
         Raises:
-            UserError: one is not found or cannot be imported.
+            UserError: one is missing or cannot be imported.
         """
-        return self.recipe.from_outside()
+        return parts_from_outside(self.recipe)

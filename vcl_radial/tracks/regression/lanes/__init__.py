@@ -1,10 +1,10 @@
 """Methods that train many splits as lanes of one program: a module each, by the method's name.
 
-Its `LANE` says which runs can be lanes, `predict` trains those of a `Job` and gives their
-predictive `Mixture`. Where their posterior can be carried to the next slice of the data,
-`predict_in_sequence` gives one after each, and the bytes that each lane carries. Every other run
-trains by itself, slice by slice. A job holds no test targets: what a method is chosen or trained by
-cannot come from them.
+Its `LANE` says which runs can be lanes; `predict` trains the lanes of a `Job` and returns their
+predictive `Mixture`. If their posterior can be carried to the next slice of the data,
+`predict_in_sequence` returns a mixture after each slice, and the bytes that each lane carries.
+Every other run trains alone, slice by slice. A job holds no test targets, so that no method can be
+chosen or trained by them.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Lane:
-    """What the lanes of a method can do.
+    """Abilities of a method's lanes.
 
     Attributes:
-        posteriors: of the weights, that they have.
-        options: of the method, that they know.
-        fixed: options of the method that they have at one value, which is this track's default.
+        posteriors: supported posteriors of the weights.
+        options: supported options of the method.
+        fixed: options of the method with their only supported value, which is this track's default.
         alike: keys of the recipe and options that lanes of one program share beside those of
             `vcl_radial.tracks.regression.settings`.
         carried: whether the posterior can be carried to the next slice.
         has_kl: whether the objective has a KL, which `kl_weight` weighs.
-        step_cost: of a step beside that of its rows, where 1 is usual; 0 without steps.
+        step_cost: fixed cost of a step relative to the usual one; 0 without steps.
     """
 
     posteriors: Collection[str] = ("none",)
@@ -42,8 +42,8 @@ class Lane:
 
     def serves(self, posterior: str, options: Mapping[str, Any]) -> bool:
         """Whether a run with this posterior and these options can be a lane."""
-        others = {k: v for k, v in options.items() if k not in self.options}
-        return posterior in self.posteriors and {**self.fixed, **others} == {**self.fixed}
+        fixed = {k: v for k, v in options.items() if k not in self.options}
+        return posterior in self.posteriors and {**self.fixed, **fixed} == {**self.fixed}
 
 
 def names() -> list[str]:
@@ -53,10 +53,10 @@ def names() -> list[str]:
 
 @cache
 def find(strategy: str) -> Lane | None:
-    """What the lanes of a method can do; None where it has none."""
+    """Abilities of a method's lanes; None if it has no lanes."""
     return module(strategy).LANE if strategy in names() else None
 
 
 def module(strategy: str) -> Any:
-    """The module with `predict`, imported."""
+    """Import the module with `predict`."""
     return importlib.import_module(f"{__name__}.{strategy}")

@@ -37,11 +37,11 @@ def predict(job: Job) -> Mixture:
     means, scales = [], []
     for lane, x in enumerate(job.x):
         network = lane_network(lanes, lane)
-        of_weights = flat(precision[name][lane] for name, _ in network.named_parameters())
-        found = [
-            (f, (J.square() / of_weights).sum(1) + 1 / noise.mean[lane].double())
+        weight_precision = flat(precision[name][lane] for name, _ in network.named_parameters())
+        moments = [
+            (f, (J.square() / weight_precision).sum(1) + 1 / noise.mean[lane].double())
             for f, J in jacobians(network, x)
         ]
-        means.append(torch.cat([f for f, _ in found]))
-        scales.append(torch.cat([variance for _, variance in found]).sqrt())
+        means.append(torch.cat([f for f, _ in moments]))
+        scales.append(torch.cat([variance for _, variance in moments]).sqrt())
     return Mixture(torch.stack(means)[None], torch.stack(scales)[None])

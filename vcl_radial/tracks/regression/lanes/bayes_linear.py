@@ -19,13 +19,13 @@ LANE = Lane(fixed={"features": "inputs"}, carried=True, step_cost=0.0)
 
 
 def predict(job: Job) -> Mixture:
-    """The closed form, lane by lane."""
+    """Return the predictive in closed form, lane by lane."""
     (mixture,), _ = predict_in_sequence(job, [job.train])
     return mixture
 
 
 def predict_in_sequence(job: Job, parts: Sequence[LaneData]) -> tuple[list[Mixture], list[int]]:
-    """The same after each part of the data, each posterior the prior of the next; the bytes."""
+    """Return the predictive after each part of the data, and the bytes carried."""
     posteriors = first = [
         NormalGamma.prior(
             job.x.shape[-1] + 1, recipe.prior_scale, recipe.noise_shape, recipe.noise_rate
@@ -35,10 +35,10 @@ def predict_in_sequence(job: Job, parts: Sequence[LaneData]) -> tuple[list[Mixtu
     predictions: list[Mixture] = []
     for part in parts:
         rows = zip(part.x, part.y, part.points.tolist(), strict=True)
-        of_lanes = [(_with_one(x[:n]), y[:n].double()[:, None]) for x, y, n in rows]
+        lanes = [(_with_one(x[:n]), y[:n].double()[:, None]) for x, y, n in rows]
         posteriors = [
             q.update(lambda points=points: [points])  # type: ignore[misc]
-            for q, points in zip(posteriors, of_lanes, strict=True)
+            for q, points in zip(posteriors, lanes, strict=True)
         ]
         predicted = [q.predictive(_with_one(x)) for q, x in zip(posteriors, job.x, strict=True)]
         mean, scale, degrees = (torch.stack(t) for t in zip(*predicted, strict=True))

@@ -1,6 +1,6 @@
 """Deep ensembles (Lakshminarayanan, Pritzel and Blundell 2017): networks from different starts.
 
-Members are maximum a posteriori, each with a noise precision of its own that does not depend on the
+Members are maximum a posteriori, each with its own noise precision that does not depend on the
 input (theirs does), and without adversarial examples. The prediction is their mixture.
 """
 
@@ -18,11 +18,12 @@ MEMBERS = 5
 def predict(job: Job) -> Mixture:
     """Train the members of all lanes as lanes, and mix."""
     members = job.recipe.options.get("members", MEMBERS)
-    of_members = job.repeated(members)
-    lanes, noise = of_members.point_lanes(), of_members.noise()
-    of_members.fit(lanes, noise)
-    every = Mixture.under_noise(of_members.draws(lanes, 1), noise)
-    assert every.degrees is not None
-    mean = every.mean[0].view(-1, members, job.x.shape[1]).transpose(0, 1)
-    scale, degrees = (t.view(-1, members, 1).transpose(0, 1) for t in (every.scale, every.degrees))
+    member_job = job.repeated(members)
+    lanes, noise = member_job.point_lanes(), member_job.noise()
+    member_job.fit(lanes, noise)
+    single = Mixture.under_noise(member_job.draws(lanes, 1), noise)
+    assert single.degrees is not None
+    mean = single.mean[0].view(-1, members, job.x.shape[1]).transpose(0, 1)
+    spreads = single.scale, single.degrees
+    scale, degrees = (t.view(-1, members, 1).transpose(0, 1) for t in spreads)
     return Mixture(mean, scale, degrees)

@@ -1,7 +1,7 @@
 """Linearised Laplace with the full Gauss-Newton matrix, prior and noise by the evidence.
 
-As `vcl_radial.methods.laplace_linearised` of one task, the noise without a prior and its mean in
-place of draws: with H = sum_n J_n' J_n, and alpha and beta that maximise the evidence,
+This is `vcl_radial.methods.laplace_linearised` for one task, with a noise without a prior and its
+mean in place of draws: with H = sum_n J_n' J_n, and alpha and beta that maximise the evidence,
 
     y | x ~ N(f(x; w*), J (alpha I + beta H)^-1 J' + 1 / beta)
 """

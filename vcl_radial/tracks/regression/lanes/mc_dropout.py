@@ -10,7 +10,7 @@ from vcl_radial.tracks.regression.lanes import Lane
 LANE = Lane(options={"rate"}, has_kl=True)
 
 RATE = 0.1
-"""Of inputs that are dropped, as of `vcl_radial.methods.mc_dropout`."""
+"""Rate of dropped inputs, as in `vcl_radial.methods.mc_dropout`."""
 
 
 def predict(job: Job) -> Mixture:
@@ -19,7 +19,7 @@ def predict(job: Job) -> Mixture:
 
 
 def make_lanes(job: Job) -> Lanes:
-    """The lanes before training."""
+    """Make the lanes before training."""
     return job.lanes(
         lambda recipe: {"posterior": None, "dropout": recipe.options.get("rate", RATE)}
     )

@@ -1,7 +1,7 @@
 """Variational inference with radius and direction: Oh, Adamczewski and Park 2020, section 5.1.
 
-The last layer is mean-field Gaussian, for its one output has no direction to be sampled; its
-weights have the prior N(0, 1).
+The last layer is mean-field Gaussian, because one output has no direction to sample; its weights
+have the prior N(0, 1).
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ def predict(job: Job) -> Mixture:
 
 
 def predict_in_sequence(job: Job, parts: Sequence[LaneData]) -> tuple[list[Mixture], list[int]]:
-    """The same after each part of the data, each posterior the prior of the next; the bytes."""
+    """Return the predictive after each part of the data, and the bytes carried."""
     return job.mix_in_sequence(make_lanes(job), parts)
 
 
 def make_lanes(job: Job) -> Lanes:
-    """The lanes before training."""
+    """Make the lanes before training."""
     last = PosteriorSettings("gaussian", initial_noise=initial_noise(job.recipe))
     networks = job.lanes(_settings).networks
     return Lanes([to_bayesian(network, last) for network in networks], 0)

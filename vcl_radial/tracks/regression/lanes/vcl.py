@@ -20,10 +20,10 @@ def predict(job: Job) -> Mixture:
 
 
 def predict_in_sequence(job: Job, parts: Sequence[LaneData]) -> tuple[list[Mixture], list[int]]:
-    """The same after each part of the data, each posterior the prior of the next; the bytes."""
+    """Return the predictive after each part of the data, and the bytes carried."""
     return job.mix_in_sequence(make_lanes(job), parts)
 
 
 def make_lanes(job: Job) -> Lanes:
-    """The lanes before training."""
+    """Make the lanes before training."""
     return job.lanes(lambda recipe: {"posterior": posterior_of(recipe)})
