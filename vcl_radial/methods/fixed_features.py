@@ -259,7 +259,7 @@ class FixedFeatureMethod(Method):
         if self._trainer is not None:
             self._trainer.forget_caches()
 
-    def settle(self, **of_draws: Any) -> None:
+    def fit_likelihood(self, **of_draws: Any) -> None:
         """Nothing: the noise is part of the posterior."""
 
     def end_task(self, task: Task) -> None:
