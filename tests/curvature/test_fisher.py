@@ -161,7 +161,7 @@ def test_chunks_that_do_not_fit_at_once_change_nothing(kind, network, data, monk
 def test_linear_layers_and_convolutions_need_no_whole_gradient_for_each_point(
     kind, data, monkeypatch
 ):
-    monkeypatch.delattr("vcl_radial.curvature.fisher._add_any")
+    monkeypatch.delattr("vcl_radial.curvature.fisher._add_per_point")
     torch.manual_seed(1)
     for name in ("linear layers", "convolutions of images"):
         found(kind, NETWORKS[name]().double(), [data])

@@ -1,4 +1,4 @@
-"""What a finished task leaves behind to second order: quadratic penalties, and their curvature."""
+"""Quadratic memories of finished tasks: penalties, and the curvature that they are made of."""
 
 from vcl_radial.curvature.dense import DenseQuadratic
 from vcl_radial.curvature.fisher import diagonal_fisher, output_sensitivity

@@ -5,15 +5,15 @@ Both are, weight by weight,
     S_i = sum_n sum_c | v_nc . df(x_n)/dw_i |^k
 
 with f the logits `[C]` of one point and v_nc a direction in them: k = 2 for the Fisher, k = 1 for
-MAS. The power is taken of each point's own gradient, so that S depends neither on the batch size
+MAS. The power is that of each point's gradient, so that S depends neither on the batch size
 nor on the order. (The square of a mini-batch's mean gradient, as in Avalanche's EWC plugin, is
-smaller by about the batch size, and by how much depends on the data.)
+smaller by about the batch size, by a factor that depends on the data.)
 
 The gradient of a linear layer's weight at one point is an outer product of the gradient d at its
-output and its input a, and |d_i a_j|^k = |d_i|^k |a_j|^k: there S is one product of two matrices,
-|d|^k' |a|^k, for the whole batch. That of a convolution is the sum of such products over places,
-d_n A_n' with the patches A_n that the kernel sees. Anything else goes through `torch.func`, point
-by point.
+output and its input a, and |d_i a_j|^k = |d_i|^k |a_j|^k: S of such a layer is one product of two
+matrices, |d|^k' |a|^k, for the whole batch. The gradient of a convolution is the sum of such
+products over places, d_n A_n' with the patches A_n that the kernel sees. `torch.func` computes all
+other gradients, point by point.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ from vcl_radial.likelihoods.predict import in_mode
 from vcl_radial.nn.calls import recorded_calls
 
 Points: TypeAlias = Iterable[tuple[tuple[Any, ...], Tensor]]
-"""Batches: the network's arguments, inputs `[B, ...]` first, and labels `[B]`."""
+"""Batches of the network's arguments, inputs `[B, ...]` first, and labels `[B]`."""
 
 _Directions: TypeAlias = Callable[[Tensor, Tensor], list[Tensor]]
-"""Logits `[B, C]` and labels `[B]` to some v, each `[B, C]`."""
+"""Maps logits `[B, C]` and labels `[B]` to directions v, each `[B, C]`."""
 
 _Power: TypeAlias = Callable[[Tensor], Tensor]
-"""`torch.abs` or `torch.square`: the power of a product is the product of the powers."""
+"""The function `torch.abs` or `torch.square`: a product's power is the product of powers."""
 
 FISHERS = ("empirical", "predictive")
 """The kinds of Fisher information."""
 
 LARGEST_CHUNK = 2**24
-"""Numbers in the gradients of points, or in the patches of their images, held at a time."""
+"""Most numbers in memory at a time: in gradients of points, or in patches of their images."""
 
 
 def diagonal_fisher(
@@ -60,22 +60,22 @@ def diagonal_fisher(
         empirical:   F_i = sum_n (d log p(y_n | x_n, w) / dw_i)^2
         predictive:  F_i = sum_n E_{y ~ p(y | x_n, w)} [ (d log p(y | x_n, w) / dw_i)^2 ]
 
-    The empirical one takes the labels of the data; the predictive one the expectation under the
-    model, exactly (on the difference: Kunstner, Balles and Hennig 2019; van de Ven 2025). The
-    predictive one is the Gauss-Newton diagonal, at as many backward passes as there are outputs.
+    The empirical Fisher takes the labels of the data; the predictive Fisher takes the exact
+    expectation under the model (on the difference: Kunstner, Balles and Hennig 2019; van de Ven
+    2025). The predictive Fisher is the Gauss-Newton diagonal, and costs a backward pass per output.
 
     Args:
-        network: gives outputs `[B, C]`.
-        parameters: those of the network that are wanted, by their names in it.
+        network: a network with outputs `[B, C]`.
+        parameters: the network's parameters to compute it for, by their names in the network.
         points: batches of arguments and labels; dropout and batch statistics are switched off.
         kind: "empirical" or "predictive".
-        likelihood: of the outputs; by default they are logits of classes.
+        likelihood: the likelihood of the outputs; by default they are logits of classes.
 
     Returns:
         Tensors of the parameters' shapes, in nats per squared weight.
 
     Raises:
-        UserError: the kind is not known.
+        UserError: The kind is not known.
     """
     if kind not in FISHERS:
         raise UserError(f"fisher = {kind!r} is not known: choose from {', '.join(FISHERS)}")
@@ -84,7 +84,7 @@ def diagonal_fisher(
     def empirical(outputs: Tensor, targets: Tensor) -> list[Tensor]:
         return [likelihood.residual(outputs, targets)]
 
-    # The predictive one: a square of S's columns is the expected square of the residual.
+    # For the predictive Fisher: the squares of S's columns sum to the residual's expected square.
     directions = empirical if kind == "empirical" else likelihood.hessian_root
     return _sum_of_powers(network, parameters, points, directions, torch.square)
 
@@ -94,7 +94,7 @@ def output_sensitivity(
 ) -> dict[str, Tensor]:
     """sum_n | d ||f(x_n)||^2 / dw_i |, f the logits (Aljundi et al. 2018, Eq. 2 and section 4.1).
 
-    The arguments are those of `diagonal_fisher`; the labels are not looked at.
+    The arguments are those of `diagonal_fisher`; the labels are ignored.
     """
     return _sum_of_powers(network, parameters, points, lambda logits, _: [2 * logits], torch.abs)
 
@@ -106,7 +106,7 @@ def _sum_of_powers(
     directions: _Directions,
     power: _Power,
 ) -> dict[str, Tensor]:
-    """S of the module's docstring."""
+    """The sums S of the module's docstring."""
     total = {name: torch.zeros_like(weight) for name, weight in parameters.items()}
     layers = _layers_of(network, parameters)
     with in_mode(network, training=False):
@@ -115,19 +115,19 @@ def _sum_of_powers(
                 layers
                 and _add_by_layer(network, layers, total, arguments, labels, directions, power)
             ):
-                _add_any(network, parameters, total, arguments, labels, directions, power)
+                _add_per_point(network, parameters, total, arguments, labels, directions, power)
     return total
 
 
 _Layer: TypeAlias = nn.Linear | nn.Conv2d
 _Layers: TypeAlias = dict[_Layer, tuple[str | None, str | None]]
-"""The names of the wanted weight and bias of each layer."""
+"""The names of each layer's weight and bias, None for a part that is not asked for."""
 
 
 def _layers_of(network: nn.Module, parameters: Mapping[str, Tensor]) -> _Layers | None:
     """The linear layers and convolutions that hold the parameters.
 
-    None if another module holds or shares one.
+    The result is None if another module holds or shares one of them.
     """
     layers: _Layers = {}
     for prefix, layer in network.named_modules():
@@ -137,11 +137,11 @@ def _layers_of(network: nn.Module, parameters: Mapping[str, Tensor]) -> _Layers 
             weight, bias = (name if name in parameters else None for name in names)
             if weight or bias:
                 layers[layer] = weight, bias
-    held = {name for pair in layers.values() for name in pair if name}
-    names_of_all = dict(network.named_parameters(remove_duplicate=False))
-    wanted = {id(weight) for weight in parameters.values()}
-    shared = sum(id(weight) in wanted for weight in names_of_all.values()) > len(wanted)
-    return None if shared or held != set(parameters) else layers
+    found_names = {name for pair in layers.values() for name in pair if name}
+    all_parameters = dict(network.named_parameters(remove_duplicate=False))
+    ids = {id(weight) for weight in parameters.values()}
+    is_shared = sum(id(weight) in ids for weight in all_parameters.values()) > len(ids)
+    return None if is_shared or found_names != set(parameters) else layers
 
 
 def _is_linear(layer: nn.Module) -> bool:
@@ -159,7 +159,7 @@ def is_plain_convolution(layer: nn.Module) -> TypeGuard[nn.Conv2d]:
     )
 
 
-def _reached(outputs: Tensor, weights: list[nn.Parameter]) -> bool:
+def _depends_on(outputs: Tensor, weights: list[nn.Parameter]) -> bool:
     """Whether outputs depend on one of these weights, though its layer was not called."""
     weights = [weight for weight in weights if weight.requires_grad]
     if not weights:
@@ -177,14 +177,14 @@ def _add_by_layer(
     directions: _Directions,
     power: _Power,
 ) -> bool:
-    """Add a batch in closed form; False, and nothing added, where a layer sees no plain batch."""
+    """Add a batch in closed form; return False without adding if a layer's input is no batch."""
     with torch.enable_grad(), recorded_calls(layers) as calls:
         logits = network(*arguments)
     called = {layer for layer, _, _ in calls}
-    silent = [part for layer in layers if layer not in called for part in layer.parameters()]
+    uncalled = [part for layer in layers if layer not in called for part in layer.parameters()]
     if (
         len(called) < len(calls)
-        or _reached(logits, silent)
+        or _depends_on(logits, uncalled)
         or any(
             x.shape[: 1 if isinstance(layer, nn.Conv2d) else -1] != labels.shape
             for layer, x, _ in calls
@@ -194,50 +194,50 @@ def _add_by_layer(
     if not calls:
         return True
     outputs = [output for _, _, output in calls]
-    pushed_back = [
+    slopes = [
         torch.autograd.grad(logits, outputs, v, retain_graph=True)
         for v in directions(logits.detach(), labels)
     ]
-    for (layer, x, _), *gradients in zip(calls, *pushed_back, strict=True):
-        # A network may compute in bfloat16; the sums are of its weights' type.
-        kind = cast(_Layer, layer).weight.dtype
+    for (layer, x, _), *gradients in zip(calls, *slopes, strict=True):
+        # A network may compute in bfloat16; the sums have the type of its weights.
+        dtype = cast(_Layer, layer).weight.dtype
         a, d = x.detach(), torch.stack(gradients, dim=1)
         weight, bias = layers[cast(_Layer, layer)]
         if isinstance(layer, nn.Conv2d):
             if weight:
                 _add_convolution(layer, total[weight], a.to(d.dtype), d, power)
             if bias:
-                total[bias].add_(power(d.to(kind).sum((3, 4))).sum((0, 1)))
+                total[bias].add_(power(d.to(dtype).sum((3, 4))).sum((0, 1)))
             continue
-        powers = power(d.to(kind)).sum(1)
+        powers = power(d.to(dtype)).sum(1)
         if weight:
-            total[weight].addmm_(powers.T, power(a.to(kind)))
+            total[weight].addmm_(powers.T, power(a.to(dtype)))
         if bias:
             total[bias].add_(powers.sum(0))
     return True
 
 
 def _add_convolution(layer: nn.Conv2d, total: Tensor, x: Tensor, d: Tensor, power: _Power) -> None:
-    """Add those of the kernels `[O, C, h, w]`, for as many points at a time as fit.
+    """Add the sums of kernels `[O, C, h, w]`, for as many points at a time as fit.
 
     Args:
-        layer: with these kernels.
-        total: that is added to.
+        layer: the layer with these kernels.
+        total: the sum to add to.
         x: inputs `[B, C, H, W]`.
         d: gradients at the outputs, `[B, V, O, H', W']` for V directions.
-        power: of the gradients of points.
+        power: power of the gradients of points.
     """
     per_point = layer.weight[0].numel() * (d[0, 0, 0].numel() + d.shape[1] * layer.out_channels)
     rows = max(1, LARGEST_CHUNK // per_point)
     for inputs, gradients in zip(torch.split(x, rows), torch.split(d, rows), strict=True):
-        # One product for all directions: the patches are made once.
-        of_points = gradients.flatten(3).flatten(1, 2) @ patches(layer, inputs).mT
-        powers = power(of_points.to(total.dtype)).sum(0)
+        # One product for all directions makes the patches once.
+        point_gradients = gradients.flatten(3).flatten(1, 2) @ patches(layer, inputs).mT
+        powers = power(point_gradients.to(total.dtype)).sum(0)
         total.add_(powers.view(d.shape[1], *total.shape).sum(0))
 
 
 def patches(layer: nn.Conv2d, x: Tensor) -> Tensor:
-    """What the kernels of a plain convolution see of images, `[B, C h w, L]`, at L places each."""
+    """The patches `[B, C h w, L]` of images that a plain convolution sees at its L places."""
     return unfold(
         x,
         layer.kernel_size,
@@ -247,7 +247,7 @@ def patches(layer: nn.Conv2d, x: Tensor) -> Tensor:
     )
 
 
-def _add_any(
+def _add_per_point(
     network: nn.Module,
     parameters: Mapping[str, Tensor],
     total: dict[str, Tensor],
@@ -257,18 +257,18 @@ def _add_any(
     power: _Power,
 ) -> None:
     """Add a batch point by point, as many at a time as fit."""
-    inputs, *others = arguments
+    inputs, *rest = arguments
     weights = {name: weight.detach() for name, weight in parameters.items()}
 
-    def along(weights: dict[str, Tensor], x: Tensor, v: Tensor) -> Tensor:
-        logits: Tensor = functional_call(network, weights, (x[None], *others))
+    def output_along(weights: dict[str, Tensor], x: Tensor, v: Tensor) -> Tensor:
+        logits: Tensor = functional_call(network, weights, (x[None], *rest))
         return logits[0].dot(v)
 
-    gradients = vmap(partial(grad(along)), in_dims=(None, 0, 0))
+    gradients = vmap(partial(grad(output_along)), in_dims=(None, 0, 0))
     rows = max(1, LARGEST_CHUNK // sum(weight.numel() for weight in weights.values()))
     for x, y in zip(torch.split(inputs, rows), torch.split(labels, rows), strict=True):
         with torch.no_grad():
-            logits = network(x, *others)
+            logits = network(x, *rest)
         for v in directions(logits, y):
             for name, g in gradients(weights, x, v).items():
                 total[name].add_(power(g).sum(0))

@@ -1,18 +1,19 @@
-"""What the generalised Gauss-Newton matrix (GGN) of a network is made of, layer by layer.
+"""The generalised Gauss-Newton matrix (GGN) of a network, layer by layer.
 
 For a likelihood whose logits are natural parameters the GGN is the Fisher matrix,
 
     H = sum_n J_n' S_n S_n' J_n,    S_n S_n' = Hessian of -log p(y_n | f_n) in the logits f_n
 
-with J_n the Jacobian of the logits in the weights (Martens 2020, sections 8 and 9). The columns of
-S_n are pushed back through the network one after the other: the sum over classes is exact, no label
-is drawn. What column k becomes at the output of a linear layer is g_nk, the layer's input is a_n,
-and its block of H, over its weights stacked by columns with the bias last, is
+with J_n the Jacobian of the logits in the weights (Martens 2020, sections 8 and 9). A backward pass
+through the network takes each column of S_n: the sum over classes is exact, and no label is drawn.
+g_nk is the gradient by column k at the output of a linear layer, and a_n is the layer's input. The
+layer's block of H, over its weights stacked by columns with the bias last, is
 
     H_layer = sum_nk (a_n a_n') (x) (g_nk g_nk')
 
-A convolution is a linear layer at each of its L places, whose input a_nl is the patch there: its
-gradient is sum_l g_nkl a_nl', and its block sum_nk of that, stacked, times itself.
+A convolution is a linear layer at each of its L places, with the patch there as its input a_nl: its
+gradient is sum_l g_nkl a_nl', and its block is the sum over n and k of the stacked gradient times
+its transpose.
 
 The diagonal of H is `diagonal_fisher` with kind = "predictive".
 """
@@ -34,7 +35,7 @@ from vcl_radial.nn import BayesianConv2d, BayesianLinear
 from vcl_radial.nn.calls import recorded_calls
 
 HessianRoot: TypeAlias = Callable[[Tensor, Tensor], list[Tensor]]
-"""Logits `[B, C]` and labels `[B]` to the columns of S, each `[B, C]`."""
+"""Maps logits `[B, C]` and labels `[B]` to the columns of S, each `[B, C]`."""
 
 Layers: TypeAlias = Mapping[str, nn.Linear | nn.Conv2d | BayesianLinear | BayesianConv2d]
 """Linear layers and convolutions by their names in a network."""
@@ -44,11 +45,11 @@ softmax_hessian_root: HessianRoot = Categorical().hessian_root
 
 
 class LayerPass(NamedTuple):
-    """What some points leave at one layer; B counts every place of a convolution in every point.
+    """Inputs and gradients of one layer; B counts every place of a convolution in every point.
 
     Attributes:
-        inputs: a, `[B, in]`, or `[B, in + 1]` with a last column of ones where there is a bias.
-        gradients: g, `[K, B, out]`.
+        inputs: inputs a, `[B, in]`, or `[B, in + 1]` with a last column of ones for a bias.
+        gradients: gradients g at the output, `[K, B, out]`.
     """
 
     inputs: Tensor
@@ -58,17 +59,17 @@ class LayerPass(NamedTuple):
 def layers_in_full(
     network: nn.Module, parameters: Mapping[str, Tensor]
 ) -> dict[str, nn.Linear | nn.Conv2d]:
-    """The linear layers and plain convolutions of which all weights are among these parameters.
+    """The linear layers and plain convolutions whose weights are all among these parameters.
 
-    Those that share a weight are not among them.
+    Layers that share a weight are left out.
     """
-    places = Counter(id(part) for _, part in network.named_parameters(remove_duplicate=False))
+    owners = Counter(id(part) for _, part in network.named_parameters(remove_duplicate=False))
     return {
         name: module
         for name, module in network.named_modules()
         if (isinstance(module, nn.Linear) or is_plain_convolution(module))
         and all(weight in parameters for weight in _weights_of(name, module))
-        and all(places[id(part)] == 1 for part in module.parameters(recurse=False))
+        and all(owners[id(part)] == 1 for part in module.parameters(recurse=False))
     }
 
 
@@ -77,26 +78,26 @@ def _weights_of(name: str, layer: nn.Module) -> list[str]:
 
 
 def other_weights(layers: Layers, parameters: Mapping[str, Tensor]) -> list[str]:
-    """The names of those parameters that none of these layers holds."""
-    held = {weight for name, layer in layers.items() for weight in _weights_of(name, layer)}
-    return sorted(parameters.keys() - held)
+    """The names of the parameters that none of these layers holds."""
+    held_weights = {weight for name, layer in layers.items() for weight in _weights_of(name, layer)}
+    return sorted(parameters.keys() - held_weights)
 
 
 def linear_layers(network: nn.Module, parameters: Mapping[str, Tensor]) -> dict[str, nn.Linear]:
     """The linear layers that hold these parameters of a network.
 
     Raises:
-        UserError: one of them is not weight or bias of a linear layer that is trained in full.
+        UserError: A parameter is not weight or bias of a linear layer that is trained in full.
     """
     layers = {
         name: layer
         for name, layer in layers_in_full(network, parameters).items()
         if isinstance(layer, nn.Linear)
     }
-    if others := other_weights(layers, parameters):
+    if other_names := other_weights(layers, parameters):
         raise UserError(
             f"Gauss-Newton blocks are known for linear layers that are trained in full, and "
-            f"{others[0]!r} is not of one: take strategy = 'laplace_diagonal'"
+            f"{other_names[0]!r} is not of one: take strategy = 'laplace_diagonal'"
         )
     return layers
 
@@ -122,20 +123,20 @@ def layer_passes(
     points: Points,
     hessian_root: HessianRoot = softmax_hessian_root,
 ) -> Iterator[tuple[str, LayerPass]]:
-    """For every batch and every layer that it runs through, the layer's name and its pass.
+    """The name and pass of each layer, for every batch and every layer that the batch runs through.
 
-    Where the patches of a convolution are large, those of some of the points at a time.
+    Where the patches of a convolution are large, a pass holds a part of the points.
 
     Args:
-        network: gives logits `[B, C]`.
-        layers: those of the network that are wanted; those with a posterior compute as they do
-            in a pass with gradients, at their means inside `vcl_radial.nn.weights.at_means`.
+        network: a network with logits `[B, C]`.
+        layers: the network's layers to record; layers with a posterior compute as in a pass with
+            gradients, at their means inside `vcl_radial.nn.weights.at_means`.
         points: batches of arguments and labels; dropout and batch statistics are switched off.
-        hessian_root: S, of the likelihood.
+        hessian_root: S, the Hessian root of the likelihood.
 
     Raises:
-        UserError: a layer is called more than once in a pass, or with more than one vector, or for
-            a convolution one image, a point.
+        UserError: A layer is called more than once in a pass, or with more than one vector (for a
+            convolution, one image) per point.
     """
     names = {layer: name for name, layer in layers.items()}
     with in_mode(network, training=False):
@@ -144,42 +145,42 @@ def layer_passes(
                 logits = network(*arguments)
             if not calls:
                 continue
-            seen: set[nn.Module] = set()
+            called_layers: set[nn.Module] = set()
             forms = [point_layer(layer) for layer, _, _ in calls]
             for (layer, inputs, _), form in zip(calls, forms, strict=True):
                 axes = 4 if isinstance(form, nn.Conv2d) else 2
-                if layer in seen or inputs.dim() != axes:
+                if layer in called_layers or inputs.dim() != axes:
                     raise UserError(
                         f"the Gauss-Newton block of {names[cast(nn.Linear, layer)]!r} is known "
                         "only where it is called once, with one vector for each point: take "
                         "strategy = 'laplace_diagonal'"
                     )
-                seen.add(layer)
+                called_layers.add(layer)
             outputs = [output for _, _, output in calls]
-            pushed_back = [
+            slopes = [
                 torch.autograd.grad(logits, outputs, column, retain_graph=True)
                 for column in hessian_root(logits.detach(), labels)
             ]
-            for (layer, x, _), form, *gradients in zip(calls, forms, *pushed_back, strict=True):
-                kind = form.weight.dtype  # a network may compute in bfloat16
-                a, g = x.detach().to(kind), torch.stack(gradients).to(kind)
-                for of_points in _passes(form, a, g):
-                    yield names[cast(nn.Linear, layer)], of_points
+            for (layer, x, _), form, *gradients in zip(calls, forms, *slopes, strict=True):
+                dtype = form.weight.dtype  # a network may compute in bfloat16
+                a, g = x.detach().to(dtype), torch.stack(gradients).to(dtype)
+                for layer_pass in _passes(form, a, g):
+                    yield names[cast(nn.Linear, layer)], layer_pass
 
 
 def point_layer(layer: nn.Module) -> nn.Linear | nn.Conv2d:
-    """A layer itself, or for one with a posterior the layer of its form with point estimates."""
+    """The layer, or for a layer with a posterior its counterpart with point estimates."""
     return cast(nn.Linear, getattr(layer, "plain", layer))
 
 
 def _passes(layer: nn.Linear | nn.Conv2d, x: Tensor, gradients: Tensor) -> Iterator[LayerPass]:
-    """The pass of a layer, for as many points at a time as its patches leave room for."""
+    """The pass of a layer in chunks of points, so that patches fit into memory."""
     if isinstance(layer, nn.Linear):
         yield LayerPass(_with_ones(layer, x), gradients)
         return
     points = max(1, LARGEST_CHUNK // (gradients[0, 0, 0].numel() * layer.weight[0].numel()))
-    of_places = torch.split(gradients.flatten(3).mT, points, dim=1)
-    for images, g in zip(torch.split(x, points), of_places, strict=True):
+    gradient_chunks = torch.split(gradients.flatten(3).mT, points, dim=1)
+    for images, g in zip(torch.split(x, points), gradient_chunks, strict=True):
         inputs = patches(layer, images).mT.flatten(0, 1)
         yield LayerPass(_with_ones(layer, inputs), g.flatten(1, 2))
 
@@ -195,16 +196,16 @@ def scaled_jacobians(
     points: Points,
     hessian_root: HessianRoot = softmax_hessian_root,
 ) -> Iterator[Tensor]:
-    """S'J of every batch `[K B, P]`: a row for each column of S and each point.
+    """S'J of every batch, `[K B, P]`, with a row for each column of S and each point.
 
-    The columns are the weights, in their order. The arguments are those of `layer_passes`, with the
-    parameters that are wanted in place of their layers.
+    The columns are the weights, in their order. The arguments are those of `layer_passes`, with
+    parameters in place of their layers.
     """
     layers = linear_layers(network, weights)
     for batch in points:
         columns: dict[str, Tensor] = {}
-        for layer, found in layer_passes(network, layers, [batch], hessian_root):
-            joint = found.gradients.unsqueeze(-1) * found.inputs.unsqueeze(-2)
+        for layer, layer_pass in layer_passes(network, layers, [batch], hessian_root):
+            joint = layer_pass.gradients.unsqueeze(-1) * layer_pass.inputs.unsqueeze(-2)
             name, bias = (parameter_name(layer, part) for part in ("weight", "bias"))
             columns[name] = joint[..., : weights[name].shape[1]]
             if bias in weights:

@@ -8,8 +8,8 @@ points it is one Kronecker product,
 
 (Martens and Grosse 2015; Botev, Ritter and Barber 2017). It is exact for a single point, and where
 the gradients are the same for all points, as in linear regression. The L places of a convolution in
-an image are L points, as if gradients were uncorrelated from place to place too (Grosse and Martens
-2016).
+an image count as L points, as if gradients of different places were uncorrelated too (Grosse and
+Martens 2016).
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ def kronecker_factors(
     points: Points,
     hessian_root: HessianRoot = softmax_hessian_root,
 ) -> dict[str, KroneckerFactors]:
-    """A and G of every layer that a point runs through, over the points that do.
+    """A and G of every layer, over the points that run through it.
 
-    The sums are exact, and the same whatever the batches: A is a mean over points and G a sum, so
+    The sums are exact, and do not depend on the batches: A is a mean over points and G a sum, so
     that A (x) G has the scale of N points. The arguments are those of `layer_passes`.
     """
     factors: dict[str, KroneckerFactors] = {}
@@ -74,15 +74,15 @@ def kronecker_factors(
 
 
 def kronecker_sum(summands: Sequence[KroneckerFactors]) -> KroneckerFactors:
-    """One Kronecker product in place of a sum of them, H = sum_t A_t (x) G_t.
+    """One Kronecker product that approximates a sum of them, H = sum_t A_t (x) G_t.
 
         A = sum_t tr(G_t) A_t / sum_t tr(G_t),      G = sum_t tr(A_t) G_t / tr(A)
 
     A (x) G has the trace and both partial traces of H. Among all products of positive semi-definite
     matrices it is therefore the one with the smallest von Neumann divergence from H,
     tr(H log H - H log(A (x) G) - H + A (x) G) (Dhillon and Tropp 2007). It depends on H alone, so
-    that summands may be added one at a time and in any order. What it leaves out is how inputs and
-    gradients vary together over the summands, of traces h_t = tr(A_t) tr(G_t):
+    that summands may be added one at a time and in any order. It leaves out the joint variation of
+    inputs and gradients over the summands, with traces h_t = tr(A_t) tr(G_t):
 
         H - A (x) G = sum_t h_t (A_t / tr(A_t) - A / tr(A)) (x) (G_t / tr(G_t) - G / tr(G))
 
@@ -101,13 +101,13 @@ def kronecker_penalty(
 ) -> Tensor:
     """1/2 v' (sum_t A_t (x) G_t) v with v the weights stacked by columns; a scalar in nats.
 
-    Its gradient is sum_t G_t W A_t, two products a summand, and half the inner product of that and
-    W its value. The matrices are taken to be symmetric.
+    Its gradient is sum_t G_t W A_t, two products per summand, and its value is half the inner
+    product of the gradient and W. The matrices must be symmetric.
 
     Args:
         weights: W, `[out, in + 1]`.
         factors: the summands, one or more.
-        value: without it the result is 0 and only its gradient is that of the form.
+        value: whether to compute the value; otherwise it is 0, with the form's gradient.
     """
     form: Tensor = _KroneckerPenalty.apply(weights, factors, value)
     return form
@@ -135,12 +135,12 @@ class _KroneckerPenalty(torch.autograd.Function):
 class KroneckerQuadratic(Quadratic):
     """R(w) = 1/2 sum_i P_i (w_i - c_i)^2 + 1/2 sum_layers v' (sum_t A_t (x) G_t) v + constant.
 
-    v holds w - c of a linear layer or a convolution, stacked by columns. A sum of Kronecker
-    products is not one itself: where the summands are kept, R is exact, and memory and the time of
-    a step grow with their number.
+    v is w - c of a linear layer or a convolution, stacked by columns. A sum of Kronecker products
+    is not a Kronecker product: with all summands R is exact, and memory and the time of a step grow
+    with their number.
 
     Args:
-        summed: keep one product in place of a layer's summands; see `kronecker_sum`.
+        summed: whether to keep one product instead of a layer's summands; see `kronecker_sum`.
 
     Attributes:
         factors: the summands by the layer's name.
@@ -152,28 +152,28 @@ class KroneckerQuadratic(Quadratic):
         self.factors: dict[str, list[KroneckerFactors]] = {}
 
     def penalty(self, weights: Mapping[str, Tensor], value: bool = True) -> Tensor | float:
-        """As `Quadratic.penalty`."""
+        """R at these weights; see `Quadratic.penalty`."""
         total = super().penalty(weights, value)
         for name, factors in self.factors.items():
             if parameter_name(name, "weight") in weights:
-                moved = joint_weight(name, weights) - joint_weight(name, self.centre)
-                total = total + kronecker_penalty(moved, factors, value)
+                offset = joint_weight(name, weights) - joint_weight(name, self.centre)
+                total = total + kronecker_penalty(offset, factors, value)
         return total
 
     def add_factors(self, factors: Mapping[str, KroneckerFactors]) -> None:
         """Add a summand to each of these layers."""
         for name, summand in factors.items():
             summands = [*self.factors.get(name, []), summand]
-            one = self.summed and len(summands) > 1
-            self.factors[name] = [kronecker_sum(summands)] if one else summands
+            merge = self.summed and len(summands) > 1
+            self.factors[name] = [kronecker_sum(summands)] if merge else summands
 
     def state_dict(self) -> dict[str, Any]:
-        """Plain tensors and numbers."""
+        """The memory as plain tensors and numbers."""
         factors = {name: [tuple(pair) for pair in pairs] for name, pairs in self.factors.items()}
         return super().state_dict() | {"factors": factors}
 
     def load_state_dict(self, state: Mapping[str, Any], device: torch.device | str = "cpu") -> None:
-        """Take over what `state_dict` gave, on a device."""
+        """Restore the memory of `state_dict`, on a device."""
         super().load_state_dict(state, device)
         self.factors = {
             name: [KroneckerFactors(A.to(device), G.to(device)) for A, G in pairs]

@@ -1,17 +1,17 @@
 """The largest directions of the curvature over all weights together, and a memory of them.
 
-A memory of precision L = diag(P) + V'V, with V `[R, weights]`, takes up a task's Gauss-Newton
-matrix H without ever forming it:
+A memory of precision L = diag(P) + V'V, with V `[R, weights]`, adds a task's Gauss-Newton matrix H
+without forming it:
 
-    V'V + H  ~  V_new'V_new + diag(what V_new leaves out of the diagonal)
+    V'V + H  ~  V_new'V_new + diag(V'V + H - V_new'V_new)
 
 V_new are the R largest directions of A = V'V + H by subspace iteration and Nystroem's method,
 
     Q <- orthonormal basis of A Q,   repeatedly;    A_Q = A Q (Q'A Q)^-1 Q'A
 
 (Halko, Martinsson and Tropp 2011, sections 4.5 and 5.4), for which A - A_Q is positive
-semidefinite: nothing is taken from the diagonal. The diagonal of L is therefore exactly that of the
-sum of all matrices, whatever R, and L itself is exact where R is the rank of the sum.
+semidefinite, so that the added diagonal is not negative. The diagonal of L is therefore exactly
+that of the sum of all matrices, whatever R, and L is exact where R is the rank of the sum.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from vcl_radial.curvature.gauss_newton import (
 from vcl_radial.curvature.quadratic import Quadratic
 
 Directions: TypeAlias = Mapping[str, Tensor]
-"""By parameter name, `[m, numbers of the parameter]`: m vectors over all weights."""
+"""m vectors over all weights, by parameter name: `[m, numbers of the parameter]`."""
 
 PASSES = 4
-"""Products with A: three to turn the subspace, and one for what it holds."""
+"""Number of products with A: three turn the subspace, and one gives A in the subspace."""
 
 _SEED = 0
 
@@ -54,26 +54,27 @@ def gauss_newton_product(
     g_nk a_n' times it back, so that no Jacobian is formed: 2 m multiplications a weight and point.
 
     Args:
-        network: gives outputs `[B, C]`.
+        network: a network with outputs `[B, C]`.
         layers: linear layers of the network by their names.
         points: batches of arguments and labels, in one pass.
-        directions: D, of the weights and biases of all these layers.
-        hessian_root: S, of the likelihood.
+        directions: D, directions over the weights and biases of all these layers.
+        hessian_root: S, the Hessian root of the likelihood.
 
     Raises:
-        UserError: a layer is called more than once in a pass, or with more than one vector a point.
+        UserError: A layer is called more than once in a pass, or with more than one vector per
+            point.
     """
-    of_layers = {name: _joint(name, layer, directions) for name, layer in layers.items()}
-    total = {name: torch.zeros_like(D) for name, D in of_layers.items()}
+    joint_directions = {name: _joint(name, layer, directions) for name, layer in layers.items()}
+    total = {name: torch.zeros_like(D) for name, D in joint_directions.items()}
     for batch in points:
         passes: dict[str, LayerPass] = dict(layer_passes(network, layers, [batch], hessian_root))
         entries = sum(
-            torch.einsum("kbo,bmo->kbm", g, torch.einsum("moi,bi->bmo", of_layers[name], a))
+            torch.einsum("kbo,bmo->kbm", g, torch.einsum("moi,bi->bmo", joint_directions[name], a))
             for name, (a, g) in passes.items()
         )
         for name, (a, g) in passes.items():
-            back = torch.einsum("kbm,kbo->bmo", entries, g)
-            total[name] += torch.einsum("bmo,bi->moi", back, a)
+            row_gradients = torch.einsum("kbm,kbo->bmo", entries, g)
+            total[name] += torch.einsum("bmo,bi->moi", row_gradients, a)
     product: dict[str, Tensor] = {}
     for name, layer in layers.items():
         weight, bias = (parameter_name(name, part) for part in ("weight", "bias"))
@@ -95,10 +96,10 @@ def _joint(name: str, layer: nn.Linear, directions: Directions) -> Tensor:
 class LowRankQuadratic(Quadratic):
     """R(w) = 1/2 sum_i P_i (w_i - c_i)^2 + 1/2 ||V (w - c)||^2 + constant.
 
-    A weight that is left out rests at its centre.
+    Weights that are not in `penalty`'s argument rest at their centres.
 
     Args:
-        rank: R, the most rows that V has.
+        rank: R, the largest number of rows of V.
 
     Attributes:
         factor: V by parameter name, `[rows, numbers of the parameter]`; all have as many rows.
@@ -110,13 +111,13 @@ class LowRankQuadratic(Quadratic):
         self.factor: dict[str, Tensor] = {}
 
     def penalty(self, weights: Mapping[str, Tensor], value: bool = True) -> Tensor | float:
-        """As `Quadratic.penalty`."""
+        """R at these weights; see `Quadratic.penalty`."""
         total = super().penalty(weights, value)
-        known = [name for name in weights if name in self.factor]
-        if not known:
+        stored = [name for name in weights if name in self.factor]
+        if not stored:
             return total
-        moved = ((name, (weights[name] - self.centre[name]).flatten()) for name in known)
-        along = torch.stack([self.factor[name] @ v for name, v in moved]).sum(0)
+        offsets = ((name, (weights[name] - self.centre[name]).flatten()) for name in stored)
+        along = torch.stack([self.factor[name] @ v for name, v in offsets]).sum(0)
         form = along.square().sum() / 2
         return total + (form if value else form - form.detach())
 
@@ -127,8 +128,8 @@ class LowRankQuadratic(Quadratic):
         """Add a matrix H to L; the weights have a precision and a centre.
 
         Args:
-            product: H D for directions D of the weights of H.
-            diagonal: of H, by the names of its weights, each of the weight's shape.
+            product: computes H D for directions D over the weights of H.
+            diagonal: diagonal of H by the names of its weights, in the weights' shapes.
         """
         if not diagonal:
             return
@@ -140,18 +141,18 @@ class LowRankQuadratic(Quadratic):
         def whole_product(Q: Tensor) -> Tensor:
             parts = dict(zip(sizes, torch.split(Q, [*sizes.values()], dim=1), strict=True))
             new = product({name: parts[name] for name in diagonal})
-            rest = {name: torch.zeros_like(part) for name, part in parts.items()} | dict(new)
-            return torch.cat([rest[name] for name in sizes], dim=1) + Q @ old.mT @ old
+            padded = {name: torch.zeros_like(part) for name, part in parts.items()} | dict(new)
+            return torch.cat([padded[name] for name in sizes], dim=1) + Q @ old.mT @ old
 
         new = largest_directions(whole_product, self.rank, sum(sizes.values()), like)
-        left = old.square().sum(0) - new.square().sum(0)
-        pieces = [torch.split(t, [*sizes.values()], dim=-1) for t in (left, new)]
-        # Laid out as a state that is read again has them, so that products round alike.
+        lost_diagonal = old.square().sum(0) - new.square().sum(0)
+        pieces = [torch.split(t, [*sizes.values()], dim=-1) for t in (lost_diagonal, new)]
+        # The layout is that of a restored state, so that products round alike.
         self.factor = {n: V.contiguous() for n, V in zip(sizes, pieces[1], strict=True)}
-        for name, of_factors in zip(sizes, pieces[0], strict=True):
+        for name, lost_part in zip(sizes, pieces[0], strict=True):
             P = self.precision[name]
-            more = of_factors.view_as(P) + diagonal.get(name, 0)
-            self.precision[name] = P + more.clamp(min=0)
+            increase = lost_part.view_as(P) + diagonal.get(name, 0)
+            self.precision[name] = P + increase.clamp(min=0)
 
     def _whole_factor(self, sizes: Mapping[str, int], like: Tensor) -> Tensor:
         """V over these weights in their order, `[rows, weights]`."""
@@ -162,11 +163,11 @@ class LowRankQuadratic(Quadratic):
         )
 
     def state_dict(self) -> dict[str, Any]:
-        """Plain tensors and numbers."""
+        """The memory as plain tensors and numbers."""
         return super().state_dict() | {"factor": dict(self.factor)}
 
     def load_state_dict(self, state: Mapping[str, Any], device: torch.device | str = "cpu") -> None:
-        """Take over what `state_dict` gave, on a device."""
+        """Restore the memory of `state_dict`, on a device."""
         super().load_state_dict(state, device)
         self.factor = {name: V.to(device) for name, V in state["factor"].items()}
 
@@ -176,23 +177,23 @@ def largest_directions(
 ) -> Tensor:
     """V `[rows, size]`, at most `rank` rows, with V'V <= A and about A's largest directions.
 
-    The subspace has twice as many directions as are kept.
+    The subspace has twice as many directions as V.
 
     Args:
-        product: Q A for rows Q `[m, size]`; A is symmetric and positive semidefinite.
-        rank: of V.
-        size: of A.
-        like: of the dtype and on the device of A.
+        product: computes Q A for rows Q `[m, size]`; A is symmetric and positive semidefinite.
+        rank: largest number of rows of V.
+        size: number of rows of A.
+        like: a tensor with the dtype and device of A.
     """
     generator = torch.Generator().manual_seed(_SEED)
     Q = torch.randn(min(2 * rank, size), size, generator=generator).to(like)
-    Y, wide = Q, torch.promote_types(Q.dtype, torch.float32)
+    Y, dtype = Q, torch.promote_types(Q.dtype, torch.float32)
     for _ in range(PASSES):
-        Q = torch.linalg.qr(Y.mT.to(wide)).Q.mT.to(Y)
+        Q = torch.linalg.qr(Y.mT.to(dtype)).Q.mT.to(Y)
         Y = product(Q)
     inner, vectors = torch.linalg.eigh((Q @ Y.mT).double())
-    kept = inner > inner[-1].clamp(min=0) * torch.finfo(Y.dtype).eps * size**0.5
-    V = (vectors[:, kept] * inner[kept].rsqrt()).mT.to(Y) @ Y
+    is_kept = inner > inner[-1].clamp(min=0) * torch.finfo(Y.dtype).eps * size**0.5
+    V = (vectors[:, is_kept] * inner[is_kept].rsqrt()).mT.to(Y) @ Y
     _, turn = torch.linalg.eigh((V @ V.mT).double())
     largest: Tensor = turn.mT.flip(0)[:rank].to(V) @ V
     return largest

@@ -17,7 +17,7 @@ from torch.autograd.function import once_differentiable
 
 
 class Quadratic:
-    """R(w) = 1/2 sum_i P_i (w_i - c_i)^2 + constant; a weight it has no name for is free.
+    """R(w) = 1/2 sum_i P_i (w_i - c_i)^2 + constant; weights without a name in it are free.
 
     A sum of quadratics is one quadratic, so that the penalties of any number of tasks take the
     memory and the time of one.
@@ -34,26 +34,26 @@ class Quadratic:
         self.constant = 0.0
 
     def penalty(self, weights: Mapping[str, Tensor], value: bool = True) -> Tensor | float:
-        """R at these weights, a scalar in nats; 0 where none of them is known.
+        """R at these weights, a scalar in nats; 0 where the memory has none of them.
 
         Args:
             weights: tensors by parameter name.
-            value: without it the result is 0 and only its gradient is that of R.
+            value: whether to compute the value; otherwise it is 0, with R's gradient.
         """
-        known = [name for name in weights if name in self.precision]
-        if not known:
+        names = [name for name in weights if name in self.precision]
+        if not names:
             return 0.0
         result: Tensor = _Penalty.apply(
             value,
-            [self.precision[name] for name in known],
-            [self.centre[name] for name in known],
-            *(weights[name] for name in known),
+            [self.precision[name] for name in names],
+            [self.centre[name] for name in names],
+            *(weights[name] for name in names),
         )
         return result + self.constant if value else result
 
     @torch.no_grad()
     def gradient(self, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """dR/dw_i = P_i (w_i - c_i) for the known ones of these weights."""
+        """dR/dw_i = P_i (w_i - c_i) for the weights that the memory has."""
         return {
             name: (weight - self.centre[name]).mul_(self.precision[name])
             for name, weight in weights.items()
@@ -62,7 +62,7 @@ class Quadratic:
 
     @torch.no_grad()
     def replace(self, weights: Mapping[str, Tensor], importances: Mapping[str, Tensor]) -> None:
-        """Take over anchors and importances in place of what these weights had."""
+        """Replace the anchors and importances of these weights."""
         self.constant = 0.0
         for name, weight in weights.items():
             self.centre[name] = weight.detach().clone()
@@ -87,7 +87,7 @@ class Quadratic:
 
     @torch.no_grad()
     def add(self, weights: Mapping[str, Tensor], importances: Mapping[str, Tensor]) -> None:
-        """Add a penalty with anchors of its own: R <- R + 1/2 sum_i F_i (w_i - a_i)^2, F >= 0.
+        """Add a penalty with other anchors: R <- R + 1/2 sum_i F_i (w_i - a_i)^2, F >= 0.
 
         The sum has precision P + F, its centre c + (a - c) F / (P + F), and its constant grows by
         1/2 sum_i P_i F_i / (P_i + F_i) (a_i - c_i)^2.
@@ -102,12 +102,12 @@ class Quadratic:
             self.centre[name] = centre + (anchor - centre) * share
 
     def draw(self, names: Collection[str]) -> dict[str, Tensor]:
-        """A draw of w - c of these weights, w ~ N(c, 1/P)."""
-        known = {name: P for name, P in self.precision.items() if name in names}
-        return {name: torch.randn_like(P).mul_(P.rsqrt()) for name, P in known.items()}
+        """Draw w - c of these weights, with w ~ N(c, 1/P)."""
+        names = {name: P for name, P in self.precision.items() if name in names}
+        return {name: torch.randn_like(P).mul_(P.rsqrt()) for name, P in names.items()}
 
     def state_dict(self) -> dict[str, Any]:
-        """Plain tensors and numbers."""
+        """The memory as plain tensors and numbers."""
         return {
             "precision": dict(self.precision),
             "centre": dict(self.centre),
@@ -115,7 +115,7 @@ class Quadratic:
         }
 
     def load_state_dict(self, state: Mapping[str, Any], device: torch.device | str = "cpu") -> None:
-        """Take over what `state_dict` gave, on a device."""
+        """Restore the memory of `state_dict`, on a device."""
         self.precision = {name: P.to(device) for name, P in state["precision"].items()}
         self.centre = {name: c.to(device) for name, c in state["centre"].items()}
         self.constant = float(state["constant"])
@@ -132,11 +132,11 @@ class _Penalty(torch.autograd.Function):
         centre: list[Tensor],
         *weights: Tensor,
     ) -> Tensor:
-        moved = torch._foreach_sub(weights, centre)
-        ctx.slope = torch._foreach_mul(moved, precision)
+        moves = torch._foreach_sub(weights, centre)
+        ctx.slope = torch._foreach_mul(moves, precision)
         if not value:
             return weights[0].new_zeros(())
-        terms = [m.flatten().dot(s.flatten()) for m, s in zip(moved, ctx.slope, strict=True)]
+        terms = [m.flatten().dot(s.flatten()) for m, s in zip(moves, ctx.slope, strict=True)]
         return 0.5 * torch.stack(terms).sum()
 
     @staticmethod
