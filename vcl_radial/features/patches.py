@@ -86,12 +86,12 @@ class Patches(Features):
         images = images[torch.randperm(len(images), generator=draw)[:IMAGES]]
         shift, scale = images.mean(), images.std().clamp(min=1e-6)
         # This is a view of all patches; only the selected ones are copied.
-        windows = ((images - shift) / scale).unfold(2, self.patch, 1).unfold(3, self.patch, 1)
-        windows = windows.permute(0, 2, 3, 1, 4, 5)
-        n, high, wide = windows.shape[:3]
-        index = torch.randperm(n * high * wide, generator=draw)[:PATCHES]
-        patches = windows[index // (high * wide), index // wide % high, index % wide].flatten(1)
-        patches = _normalised(patches)
+        views = ((images - shift) / scale).unfold(2, self.patch, 1).unfold(3, self.patch, 1)
+        views = views.permute(0, 2, 3, 1, 4, 5)
+        n, height, width = views.shape[:3]
+        index = torch.randperm(n * height * width, generator=draw)[:PATCHES]
+        patches = views[index // (height * width), index // width % height, index % width]
+        patches = _normalised(patches.flatten(1))
         count = self.filters.shape[1]
         if len(patches) < count:
             raise UserError(

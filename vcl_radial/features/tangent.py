@@ -106,10 +106,8 @@ class Tangent(Body):
             if layer.bias is not None:
                 right, bias = right[:, :-1], right[:, -1]
             if isinstance(layer, nn.Linear):
-                input_products = (
-                    h @ right.T if layer.bias is None else torch.addmm(bias, h, right.T)
-                )
-                yield (g @ left.T) * input_products
+                products = h @ right.T if layer.bias is None else torch.addmm(bias, h, right.T)
+                yield (g @ left.T) * products
                 continue
             t = torch.cat([*_image_tangents(layer, h, g, left, right)])
             yield t if layer.bias is None else t + (g.sum((2, 3)) @ left.T) * bias

@@ -92,7 +92,7 @@ def log_predictive(
 
 @torch.no_grad()
 def sampling(log_draws: Tensor, log_probs: Tensor) -> Tensor:
-    """How far a draw of the weights moves the probability of the predicted class.
+    """The standard deviation, over draws, of the probability of the predicted class.
 
         100 sd_s p_s(c),   c = argmax_k sum_s p_s(k)
 

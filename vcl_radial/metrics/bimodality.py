@@ -23,9 +23,9 @@ def bimodality_gap_fraction(
     numbers = np.asarray(values, dtype=float)
     if counts is not None:
         numbers = np.repeat(numbers, np.asarray(counts, dtype=int))
-    below, above = numbers[numbers <= cut], numbers[numbers > cut]
-    if not (len(below) and len(above)):
+    lower, upper = numbers[numbers <= cut], numbers[numbers > cut]
+    if not (len(lower) and len(upper)):
         return 1.0
-    low, high = np.median(below), np.median(above)
+    low, high = np.median(lower), np.median(upper)
     third = (high - low) / 3
     return float(((numbers > low + third) & (numbers < high - third)).mean())

@@ -40,9 +40,9 @@ def accuracy_matrix(tidy: pd.DataFrame, metric: str = "accuracy") -> pd.DataFram
     if rows.empty:
         raise DataError(f"accuracy table: no rows with the metric {metric!r}")
     cell = ["task_trained", "task_evaluated"]
-    twice = rows[rows.duplicated(cell)]
-    if not twice.empty:
-        trained, evaluated = twice.iloc[0][cell]
+    duplicates = rows[rows.duplicated(cell)]
+    if not duplicates.empty:
+        trained, evaluated = duplicates.iloc[0][cell]
         raise DataError(
             f"accuracy table: {metric} of task {evaluated} after task {trained} occurs twice; "
             "pass the rows of one run only"
@@ -72,7 +72,7 @@ def average_accuracy(tidy: pd.DataFrame, metric: str = "accuracy") -> float:
 
 
 def forgetting(tidy: pd.DataFrame, metric: str = "accuracy") -> float | None:
-    """How far each earlier task fell from its best, on average.
+    """The mean drop of each earlier task's accuracy from its best value.
 
         F = 1/(T-1) Σ_{j<T} ( max_{i = j..T-1} R[i, j] - R[T, j] )
 
@@ -252,7 +252,7 @@ def average_ece(tidy: pd.DataFrame) -> float | None:
 
 
 def average_sampling(tidy: pd.DataFrame) -> float | None:
-    """How far a draw of the weights moves the final network's predictions, on average.
+    """The mean effect of a draw of the weights on the final network's predictions.
 
         1/T Σ_j S[T, j]
 

@@ -42,8 +42,8 @@ def nll(log_probs: Tensor, labels: Tensor) -> float:
         ValueError: The shapes do not belong together, or the batch is empty.
     """
     _check_shapes(log_probs, labels)
-    of_label = log_probs.gather(1, labels.long().unsqueeze(1))
-    return -float(of_label.cpu().double().mean())
+    label_log_probs = log_probs.gather(1, labels.long().unsqueeze(1))
+    return -float(label_log_probs.cpu().double().mean())
 
 
 def expected_calibration_error(log_probs: Tensor, labels: Tensor, bins: int = 15) -> float:

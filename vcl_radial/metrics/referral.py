@@ -33,8 +33,8 @@ def entropy(log_probs: Tensor) -> Tensor:
         Nats, `[...]`, double precision.
     """
     double = log_probs.double()
-    of_each: Tensor = torch.special.entr(double.exp()).sum(-1)
-    return of_each
+    entropies: Tensor = torch.special.entr(double.exp()).sum(-1)
+    return entropies
 
 
 def mutual_information(log_draws: Tensor) -> Tensor:
@@ -65,14 +65,14 @@ def auc(classes: Whole, scores: Floats, weights: Floats | None = None) -> Floats
     Args:
         classes: 0 or 1, `[N]`.
         scores: larger for class 1, `[N]`; any scale.
-        weights: of the rows, not negative, `[..., N]`; by default all count alike.
+        weights: weights of the rows, not negative, `[..., N]`; by default all count alike.
 
     Returns:
         Per cent, `[...]`; not a number where one of the classes has no weight.
     """
     ones, zeros = _sums_by_score(classes, scores, weights)
-    below = zeros.cumsum(-1) - zeros / 2
-    correct = np.einsum("...n,...n->...", ones, below)
+    weight_below = zeros.cumsum(-1) - zeros / 2
+    correct = np.einsum("...n,...n->...", ones, weight_below)
     return _ratio(100 * correct, ones.sum(-1) * zeros.sum(-1))
 
 
@@ -87,19 +87,17 @@ def average_precision(classes: Whole, scores: Floats, weights: Floats | None = N
     Args:
         classes: 0 or 1, `[N]`.
         scores: larger for class 1, `[N]`; any scale.
-        weights: of the rows, not negative, `[..., N]`; by default all count alike.
+        weights: weights of the rows, not negative, `[..., N]`; by default all count alike.
 
     Returns:
         Per cent, `[...]`; not a number where class 1 has no weight.
     """
     ones, zeros = _sums_by_score(classes, scores, weights)
     ones, zeros = ones[..., ::-1], zeros[..., ::-1]
-    true_positives, false_positives = ones.cumsum(-1), zeros.cumsum(-1)
+    hits, false_alarms = ones.cumsum(-1), zeros.cumsum(-1)
     # Above the highest score with a weight the precision is multiplied by 0.
-    precision = true_positives / np.maximum(
-        true_positives + false_positives, np.finfo(np.float64).tiny
-    )
-    return _ratio(100 * np.einsum("...n,...n->...", ones, precision), true_positives[..., -1])
+    precision = hits / np.maximum(hits + false_alarms, np.finfo(np.float64).tiny)
+    return _ratio(100 * np.einsum("...n,...n->...", ones, precision), hits[..., -1])
 
 
 def accuracy_at_half(
@@ -124,10 +122,8 @@ def balanced_accuracy(
     """
     _check(classes, probabilities)
     correct = (probabilities > 0.5) == classes
-    row_weights = np.ones(len(classes)) if weights is None else weights
-    return 50 * (
-        _mean(correct, row_weights * (classes == 1)) + _mean(correct, row_weights * (classes == 0))
-    )
+    weight = np.ones(len(classes)) if weights is None else weights
+    return 50 * (_mean(correct, weight * (classes == 1)) + _mean(correct, weight * (classes == 0)))
 
 
 def binary_nll(classes: Whole, log_odds: Floats, weights: Floats | None = None) -> Floats:
@@ -136,7 +132,7 @@ def binary_nll(classes: Whole, log_odds: Floats, weights: Floats | None = None) 
     Args:
         classes: 0 or 1, `[N]`.
         log_odds: z = log p(1) - log p(0), `[N]`, in nats.
-        weights: of the rows, not negative, `[..., N]`; by default all count alike.
+        weights: weights of the rows, not negative, `[..., N]`; by default all count alike.
 
     Returns:
         Nats per row, `[...]`.
@@ -174,9 +170,9 @@ class CalibrationCurve:
 
         It differs from `expected_calibration_error`, which looks at the likelier class only.
         """
-        row_weights = self.count > 0
-        gap = np.abs(self.observed[row_weights] - self.predicted[row_weights])
-        return 100.0 * float(np.sum(self.count[row_weights] * gap) / self.count.sum())
+        weight = self.count > 0
+        gap = np.abs(self.observed[weight] - self.predicted[weight])
+        return 100.0 * float(np.sum(self.count[weight] * gap) / self.count.sum())
 
 
 def calibration_curve(classes: Whole, probabilities: Floats, bins: int = 10) -> CalibrationCurve:
@@ -205,12 +201,12 @@ def calibration_curve(classes: Whole, probabilities: Floats, bins: int = 10) -> 
 def _sums_by_score(classes: Whole, scores: Floats, weights: Floats | None) -> tuple[Floats, Floats]:
     """The weights of class 1 and of class 0 at every score, in ascending order, `[..., S]`."""
     _check(classes, scores)
-    row_weights = np.ones(len(classes)) if weights is None else weights
+    weight = np.ones(len(classes)) if weights is None else weights
     if (np.diff(scores) < 0).any():
         order = np.argsort(scores, kind="stable")
-        classes, scores, row_weights = classes[order], scores[order], row_weights[..., order]
-    ones = row_weights * classes
-    zeros = row_weights - ones
+        classes, scores, weight = classes[order], scores[order], weight[..., order]
+    ones = weight * classes
+    zeros = weight - ones
     first = np.flatnonzero(np.diff(scores, prepend=-np.inf) > 0)
     if len(first) == len(scores):
         return ones, zeros
@@ -218,8 +214,8 @@ def _sums_by_score(classes: Whole, scores: Floats, weights: Floats | None) -> tu
 
 
 def _mean(values: Floats | NDArray[np.bool_], weights: Floats | None) -> Floats:
-    row_weights = np.ones(len(values)) if weights is None else weights
-    return _ratio(row_weights @ values.astype(np.float64), row_weights.sum(-1))
+    weight = np.ones(len(values)) if weights is None else weights
+    return _ratio(weight @ values.astype(np.float64), weight.sum(-1))
 
 
 def _ratio(numerator: Floats, denominator: Floats) -> Floats:

@@ -65,22 +65,20 @@ def retained(rank: Whole, shares: Floats, weights: Floats | None = None) -> Floa
     """
     if not ((shares > 0) & (shares <= 1)).all():
         raise ValueError(f"shares must be from above 0 to 1, got {shares.tolist()}")
-    row_weights = np.ones(len(rank)) if weights is None else weights
-    weight_of_rank = np.bincount(rank, row_weights)
+    weight = np.ones(len(rank)) if weights is None else weights
+    weight_of_rank = np.bincount(rank, weight)
     before = (weight_of_rank.cumsum() - weight_of_rank)[rank]
     tied_weight = np.where(weight_of_rank > 0, weight_of_rank, 1.0)[rank]
     part: Floats = (shares[:, None] * weight_of_rank.sum() - before) / tied_weight
-    retained_weights: Floats = np.clip(part, 0.0, 1.0, out=part) * row_weights
+    retained_weights: Floats = np.clip(part, 0.0, 1.0, out=part) * weight
     return retained_weights
 
 
 def class_balanced(classes: Whole, weights: Floats | None = None) -> Floats:
     """Weights `[N]` with which both classes count alike: w_i / (2 W_y), with the sum 1."""
-    row_weights = np.ones(len(classes)) if weights is None else weights
-    weight_of_class = np.bincount(classes, row_weights, minlength=2)
-    balanced: Floats = (
-        row_weights / (2 * np.where(weight_of_class > 0, weight_of_class, 1.0))[classes]
-    )
+    weight = np.ones(len(classes)) if weights is None else weights
+    class_weight = np.bincount(classes, weight, minlength=2)
+    balanced: Floats = weight / (2 * np.where(class_weight > 0, class_weight, 1.0))[classes]
     return balanced
 
 

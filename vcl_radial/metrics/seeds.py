@@ -106,8 +106,8 @@ def holm(p_values: Sequence[float]) -> list[float]:
     """
     corrected = [math.nan] * len(p_values)
     largest = 0.0
-    known = [i for i, p in enumerate(p_values) if not math.isnan(p)]
-    order = sorted(known, key=lambda i: p_values[i])
+    valid = [i for i, p in enumerate(p_values) if not math.isnan(p)]
+    order = sorted(valid, key=lambda i: p_values[i])
     for rank, i in enumerate(order):
         largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[i]))
         corrected[i] = largest

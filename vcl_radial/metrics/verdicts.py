@@ -115,13 +115,11 @@ def verdict_of_figure(
         estimate = welch(values, published, deviation, count)
     test = ("figure", tuple(values), published)
     distant = estimate._replace(mean=max(0.0, abs(estimate.mean) - rounding))
-    corrected_p, p_of_difference = (
-        correct((*test, margin), estimate.p_beyond(margin)),
-        correct(test, distant.p),
-    )
-    if corrected_p < LEVEL:
+    p_beyond = correct((*test, margin), estimate.p_beyond(margin))
+    p_apart = correct(test, distant.p)
+    if p_beyond < LEVEL:
         return Verdict.REPRODUCED
-    return Verdict.NOT_REPRODUCED if p_of_difference < LEVEL else Verdict.NO_EVIDENCE
+    return Verdict.NOT_REPRODUCED if p_apart < LEVEL else Verdict.NO_EVIDENCE
 
 
 def verdict_of_parts(verdicts: Iterable[Verdict | str]) -> Verdict:

@@ -1,4 +1,4 @@
-"""What every variational family offers: draws, density, entropy and divergence, in nats."""
+"""The interface of every variational family: draws, density, entropy and divergence, in nats."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Prior(Protocol):
 
 
 class Family:
-    """What a variational family states about itself.
+    """The traits that a variational family declares.
 
     A class in a module of `vcl_radial.posteriors` that states its `name` is a family of the suite:
     recipes, networks and methods then know it by that name.

@@ -144,8 +144,8 @@ class _Gram(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, factor: Tensor) -> Tensor:
         ctx.save_for_backward(factor)
-        wide = factor.double()
-        return wide @ wide.mT
+        double = factor.double()
+        return double @ double.mT
 
     @staticmethod
     @once_differentiable

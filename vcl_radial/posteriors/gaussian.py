@@ -47,13 +47,13 @@ class Gaussian(Posterior):
     def kl_gradients(
         cls, prior: type[Posterior], pairs: Sequence[tuple[Tensor, Tensor]]
     ) -> list[tuple[Tensor, Tensor]] | None:
-        """For a Gaussian prior dKL/da = a and dKL/ds = s - 1/s."""
+        """The gradients for a Gaussian prior, dKL/da = a and dKL/ds = s - 1/s."""
         if not issubclass(prior, Gaussian):
             return None
         return [(a, s.sub_(s.reciprocal())) for a, s in pairs]
 
     def closed_kl(self, prior: Prior) -> Tensor | None:
-        """For a Gaussian prior the KL is 1/2 sum(a^2 + s^2 - 1 - 2 log s)."""
+        """The KL to a Gaussian prior, 1/2 sum(a^2 + s^2 - 1 - 2 log s)."""
         if not isinstance(prior, Gaussian):
             return None
         a, s = self._in_units_of(prior)

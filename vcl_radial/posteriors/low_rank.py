@@ -157,7 +157,7 @@ class _Divergence(torch.autograd.Function):
         mean_field = (a.square() + (s - 1) * (s + 1) - 2 * s.log()).sum(-1, dtype=torch.float64)
         mixed = (e * (2 * d - e * h)).sum(-1, dtype=torch.float64)
         trace = E.square().sum((-2, -1), dtype=torch.float64) - correction
-        twice = (
+        double_kl = (
             mean_field
             + along.square().sum(-1)
             + mixed
@@ -171,7 +171,7 @@ class _Divergence(torch.autograd.Function):
             Y = (T * (e * (s + 1)).unsqueeze(-2)).add_(inner @ E).add_(B @ U)
             grad_a = a + (along.unsqueeze(-2) @ V).squeeze(-2)
             ctx.save_for_backward(grad_a, grad_s, (Y @ U.mT) @ T - Y, s, T)
-        return (twice / 2).to(s.dtype), excess.to(s.dtype)
+        return (double_kl / 2).to(s.dtype), excess.to(s.dtype)
 
     @staticmethod
     @once_differentiable

@@ -70,7 +70,7 @@ def radial_kl(a: Tensor, s: Tensor) -> Tensor:
         One divergence per group, shape [...]. Its gradient is analytic; at a = 0, the tip of a
         cone, the subgradient 0 is taken for a. It can be differentiated once.
     """
-    kl: Tensor = apply(_RadialKL, _wide(a), _wide(s))
+    kl: Tensor = apply(_RadialKL, _at_least_float32(a), _at_least_float32(s))
     return kl
 
 
@@ -82,7 +82,7 @@ def radial_kl_gradients(pairs: Sequence[tuple[Tensor, Tensor]]) -> list[tuple[Te
     """
     if not pairs:
         return []
-    pairs = [(_wide(a), _wide(s)) for a, s in pairs]
+    pairs = [(_at_least_float32(a), _at_least_float32(s)) for a, s in pairs]
     squares = [relative_squares(a, s) for a, s in pairs]
     shapes = [stats.A.shape for _, _, stats in squares]
     sizes = [shape.numel() for shape in shapes]
@@ -198,7 +198,7 @@ class _RadialKL(torch.autograd.Function):
         return grad_a.mul_(grad), grad_s.mul_(grad)
 
 
-def _wide(x: Tensor) -> Tensor:
+def _at_least_float32(x: Tensor) -> Tensor:
     """Convert to at least float32: near the tip the numbers per group overflow float16."""
     return x.to(torch.promote_types(x.dtype, torch.float32))
 

@@ -102,14 +102,12 @@ class RadialLowRank(Correlated):
 
         KL = KL_Gauss + (1 - T (D - 1) / D) / 2 + constant
         """
-        prior_factor = _factor(prior) if isinstance(prior, LowRank | Gaussian) else None
-        if prior_factor is None:
+        V = _factor(prior) if isinstance(prior, LowRank | Gaussian) else None
+        if V is None:
             return None
         D = self.group_size
         assert isinstance(prior, Posterior)
-        gaussian, excess = low_rank_kl_and_excess(
-            *self._in_units_of(prior), self.factor, prior_factor
-        )
+        gaussian, excess = low_rank_kl_and_excess(*self._in_units_of(prior), self.factor, V)
         constant = D / 2 * math.log(2 * math.pi) + 0.5 - unit_entropy(D)
         return gaussian - excess * ((D - 1) / (2 * D)) + constant
 
