@@ -136,9 +136,9 @@ def step_of(lanes, rho_rate=1e-3):
 @pytest.mark.parametrize("name", NETWORKS)
 def test_the_library_has_these_layers(name):
     noise = NoisePrecision(torch.tensor(POINTS), (1.0, 1e-3))
-    assert CompiledLanes.of(step_of(NETWORKS[name]()), noise) is not None
+    assert CompiledLanes.if_supported(step_of(NETWORKS[name]()), noise) is not None
 
 
 def test_what_the_library_has_not_stays_in_pytorch():
     noise = NoisePrecision(torch.tensor(POINTS), (1.0, 1e-3))
-    assert CompiledLanes.of(step_of(network(), rho_rate=1e-2), noise) is None
+    assert CompiledLanes.if_supported(step_of(network(), rho_rate=1e-2), noise) is None

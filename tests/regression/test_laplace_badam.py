@@ -140,7 +140,7 @@ def test_badams_variance_is_that_of_the_linearised_network_under_its_posterior(m
         J = jacrev(lambda p, x: functional_call(lanes.networks[0], p, (x,))[0, 0])(named, x)
         expected = 1 / trained["noise"].mean[lane]
         for name, slope in J.items():
-            v = step.adam.moments[step.adam_of(name)][1][lane] / (1 - 0.999**60)
+            v = step.adam.moments[step.adam_index(name)][1][lane] / (1 - 0.999**60)
             precision = splits.train.points[lane] * v.sqrt() + 1 / 0.5**2
             expected = expected + (slope.square() / precision).sum()
         found = mixture.scale[0, lane, 0].square().float()

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from vcl_radial.nn.states import OfAKind
+from vcl_radial.nn.states import ModuleWithKind
 from vcl_radial.posteriors import Gaussian, Posterior
 from vcl_radial.posteriors.families import name_of
 from vcl_radial.posteriors.transforms import transformed
@@ -20,7 +20,7 @@ def inverse_softplus(scale: float) -> float:
 
 
 def softplus(rho: Tensor) -> Tensor:
-    """Scale = log(1 + exp(rho)), several times faster on a CPU than PyTorch's own."""
+    """The scale log(1 + exp(rho)), several times faster on a CPU than in PyTorch."""
     if transformed():
         return torch.logaddexp(rho, torch.zeros_like(rho))
     scale: Tensor = _Softplus.apply(rho)
@@ -36,8 +36,8 @@ class _Softplus(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, rho: Tensor) -> Tensor:
         ctx.save_for_backward(rho)
-        # max(rho, 0) + log1p(y) with y = exp(-|rho|) and log1p(y) = 2 artanh(y / (2 + y)): on a
-        # CPU log1p goes weight by weight where exp and artanh are vectorised.
+        # This is max(rho, 0) + log1p(y) with y = exp(-|rho|) and log1p(y) = 2 artanh(y / (2 + y)):
+        # on a CPU exp and artanh are vectorised, and log1p is not.
         y = rho.abs().neg_().exp_()
         return y.div_(y + 2).atanh_().mul_(2).add_(rho.clamp(min=0))
 
@@ -48,7 +48,7 @@ class _Softplus(torch.autograd.Function):
         return slope.mul(grad)
 
 
-class PosteriorBlock(OfAKind):
+class PosteriorBlock(ModuleWithKind):
     """A block of independent groups: q(w) = prod_g family(mean_g, softplus(rho_g)).
 
     Parameters and buffers have shape `[groups, D]`. The prior starts as N(0, prior_scale^2 I);
@@ -78,14 +78,14 @@ class PosteriorBlock(OfAKind):
         self.register_buffer("prior_scale", torch.full_like(mean, prior_scale))
         self.carried = False
         self.stretch: Tensor | None = None
-        """`[groups, D]`; multiplies the means' distances from the prior's in the KL, where set."""
+        """Factor `[groups, D]` of the means' distances from the prior's in the KL, where set."""
         self._held_scale: Tensor | None = None
 
     @property
     def posterior(self) -> Posterior:
         """The approximate posterior q(w)."""
-        held = None if torch.is_grad_enabled() else self._held_scale
-        scale = softplus(self.rho) if held is None else held
+        held_scale = None if torch.is_grad_enabled() else self._held_scale
+        scale = softplus(self.rho) if held_scale is None else held_scale
         return self.family(self.mean, scale)
 
     def sample(self) -> Tensor:
@@ -94,7 +94,7 @@ class PosteriorBlock(OfAKind):
 
     @torch.no_grad()
     def scale(self) -> Tensor:
-        """softplus(rho) without gradient."""
+        """The scale softplus(rho) without gradient."""
         return softplus(self.rho)
 
     def weight_noise(self) -> Tensor:
@@ -102,13 +102,13 @@ class PosteriorBlock(OfAKind):
         return self.posterior.scale / self.family.scale_for_weight_noise(1.0, self.mean.shape[-1])
 
     def prior_noise(self) -> Tensor:
-        """The same under the prior."""
+        """The standard deviation of each weight's noise under the prior, `[groups, D]`."""
         D = self.mean.shape[-1]
         return self.prior_scale / self.prior_family.scale_for_weight_noise(1.0, D)
 
-    def hold_scale(self, hold: bool) -> None:
-        """Compute the scale once for all draws without gradient, until told otherwise."""
-        self._held_scale = self.scale() if hold else None
+    def hold_scale(self, on: bool) -> None:
+        """Switch on or off that draws without gradient share one scale."""
+        self._held_scale = self.scale() if on else None
 
     @property
     def prior(self) -> Posterior:
@@ -124,7 +124,7 @@ class PosteriorBlock(OfAKind):
         """KL(q || p) summed over the groups, a scalar in nats."""
         q, p = self.posterior, self.prior
         if self.stretch is not None:
-            # Seen from the prior's mean: added to it, a small distance would be rounded off.
+            # Coordinates are relative to the prior's mean: the sum would round a small distance.
             q = self.family(self.stretch * (q.mean - p.mean), q.scale)
             p = self.prior_family(torch.zeros_like(p.mean), p.scale)
         return q.kl(p).sum()
@@ -138,7 +138,7 @@ class PosteriorBlock(OfAKind):
 
     @torch.no_grad()
     def restart_noise(self) -> None:
-        """Give every scale the value that it had before the first task, unless rho is frozen."""
+        """Reset every scale to its value before the first task, unless rho is frozen."""
         if self.rho.requires_grad:
             self.rho.fill_(self._first_rho)
 
@@ -152,5 +152,5 @@ class PosteriorBlock(OfAKind):
         return super().get_extra_state() | {"carried": self.carried}
 
     def set_extra_state(self, state: dict[str, Any]) -> None:
-        """Take over what `get_extra_state` gave."""
+        """Restore the state of `get_extra_state`."""
         self.carried = state["carried"]

@@ -1,4 +1,4 @@
-"""What layers are given and what they give in a pass."""
+"""Record the inputs and outputs of layers in a pass."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 
 class Call(NamedTuple):
-    """A layer, its input, and its output, in which gradients may be taken."""
+    """A layer with its input and its output; gradients in the output are possible."""
 
     layer: nn.Module
     inputs: Tensor
@@ -20,12 +20,12 @@ class Call(NamedTuple):
 
 @contextmanager
 def recorded_calls(layers: Iterable[nn.Module]) -> Iterator[list[Call]]:
-    """Note every call of these layers, in their order."""
+    """Record every call of these layers, in their order."""
     calls: list[Call] = []
 
     def record(layer: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> Tensor:
         if torch.is_grad_enabled() and not output.requires_grad:
-            output.requires_grad_()  # of a frozen layer, above which nothing is trained
+            output.requires_grad_()  # nothing is trained below this frozen layer
         calls.append(Call(layer, inputs[0], output))
         return output.clone()  # an activation may work in place
 

@@ -1,4 +1,4 @@
-"""The posterior of a whole network: its KL to the prior, and how it becomes the next prior."""
+"""The posterior of a whole network: its KL to the prior, and the step to the next prior."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from vcl_radial.nn.weights import VariationalWeights
 
 
 def variational_weights(network: nn.Module, tasks: Collection[int]) -> Iterator[VariationalWeights]:
-    """The variational weights that these tasks use: the body's, and those of their heads."""
+    """The variational weights that these tasks use: those of the body and of their heads."""
     if isinstance(network, VariationalWeights):
         yield network
     elif isinstance(network, MultiHead):
@@ -46,6 +46,6 @@ def consolidate(network: nn.Module, tasks: Collection[int]) -> None:
 
 
 def restart_noise(network: nn.Module, tasks: Collection[int]) -> None:
-    """Give the noise of the body and of these heads the size that it had before the first task."""
+    """Set the noise of the body and of these heads to its size before the first task."""
     for weights in variational_weights(network, tasks):
         weights.restart_noise()

@@ -1,4 +1,4 @@
-"""The compiled pass in place of `torch.optim.Adam`."""
+"""The compiled pass that replaces `torch.optim.Adam`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from vcl_radial.nn.drawn_layer import DrawnBlock
 
 
 class _Compiled(NamedTuple):
-    """What steps a block, and the state and options of its mean and rho that it was made for."""
+    """The compiled step of a block, with the optimiser's states and groups of its mean and rho."""
 
     block: native.AdamBlock
     states: tuple[dict[str, Any], dict[str, Any]]
@@ -21,7 +21,7 @@ class _Compiled(NamedTuple):
 
 
 class CompiledAdam:
-    """Steps blocks as an optimiser would, in whose state it keeps moments and counts."""
+    """Steps blocks like an optimiser, and keeps moments and counts in the optimiser's state."""
 
     def __init__(self, optimizer: Adam) -> None:
         self.optimizer = optimizer
@@ -30,28 +30,31 @@ class CompiledAdam:
         self._prepared: list[native.AdamBlock] = []
 
     def step(
-        self, drawn: DrawnBlock, gradient: native.Gradient, kl_factors: tuple[float, float]
+        self, drawn_block: DrawnBlock, gradient: native.Gradient, kl_factors: tuple[float, float]
     ) -> bool:
-        """Whether the block can be stepped, and will be by `finish`; KL factors of mean and rho."""
-        mean, rho = drawn.block.mean, drawn.block.rho
-        compiled = self._compiled.get(drawn)
+        """Prepare the step of a block for `finish`; False where the compiled pass cannot do it.
+
+        `kl_factors` are the KL's factors in the gradients of mean and rho.
+        """
+        mean, rho = drawn_block.block.mean, drawn_block.block.rho
+        compiled = self._compiled.get(drawn_block)
         if compiled is None or not self._serves(compiled, mean, rho):
-            compiled = self._made(drawn, mean, rho)
-        elsewhere = mean.grad is not None or rho.grad is not None
+            compiled = self._make(drawn_block, mean, rho)
+        has_grad = mean.grad is not None or rho.grad is not None
         frozen = not (mean.requires_grad and rho.requires_grad)
-        if compiled is None or elsewhere or frozen or not _alike(*compiled.groups):
-            self._compiled.pop(drawn, None)  # what it knows of the last step will be out of date
+        if compiled is None or has_grad or frozen or not _compatible(*compiled.groups):
+            self._compiled.pop(drawn_block, None)  # its sums of the last step will be out of date
             return False
         group, rho_group = compiled.groups
-        of_mean, of_rho = compiled.states
+        mean_state, rho_state = compiled.states
         compiled.block.prepare(
-            # Means may have been trained before.
-            (int(of_mean["step"].item()) + 1, int(of_rho["step"].item()) + 1),
+            # The numbers can differ: means may have been trained before.
+            (int(mean_state["step"].item()) + 1, int(rho_state["step"].item()) + 1),
             (float(group["lr"]), float(rho_group["lr"])),
             group["betas"],
             group["eps"],
             kl_factors,
-            drawn.scale,
+            drawn_block.scale,
             gradient,
         )
         self._prepared.append(compiled.block)
@@ -64,30 +67,30 @@ class CompiledAdam:
             self._prepared.clear()
 
     def _serves(self, compiled: _Compiled, mean: Tensor, rho: Tensor) -> bool:
-        """Whether mean and rho are where they were; Avalanche empties the state of an optimiser."""
+        """Whether the compiled step still fits; Avalanche empties the state of an optimiser."""
         state = self.optimizer.state
-        same = state.get(mean) is compiled.states[0] and state.get(rho) is compiled.states[1]
-        return same and compiled.block.points_to(mean, rho)
+        is_current = state.get(mean) is compiled.states[0] and state.get(rho) is compiled.states[1]
+        return is_current and compiled.block.points_to(mean, rho)
 
-    def _made(self, drawn: DrawnBlock, mean: Tensor, rho: Tensor) -> _Compiled | None:
-        """For where mean and rho are now; None where the pass does not serve."""
+    def _make(self, drawn_block: DrawnBlock, mean: Tensor, rho: Tensor) -> _Compiled | None:
+        """The compiled step for the present tensors; None where the pass does not serve."""
         group, rho_group = self._group_of.get(mean), self._group_of.get(rho)
-        if drawn.divergence is None or group is None or rho_group is None:
+        if drawn_block.divergence is None or group is None or rho_group is None:
             return None
         states = self._state_of(mean), self._state_of(rho)
         block = native.AdamBlock(
             (mean.detach(), _moments(states[0])),
             (rho.detach(), _moments(states[1])),
-            (drawn.block.prior_mean, drawn.block.prior_scale),
-            drawn.divergence,
-            drawn.block.stretch,
+            (drawn_block.block.prior_mean, drawn_block.block.prior_scale),
+            drawn_block.divergence,
+            drawn_block.block.stretch,
             (states[0]["step"], states[1]["step"]),
         )
-        self._compiled[drawn] = _Compiled(block, states, (group, rho_group))
-        return self._compiled[drawn]
+        self._compiled[drawn_block] = _Compiled(block, states, (group, rho_group))
+        return self._compiled[drawn_block]
 
     def _state_of(self, parameter: Tensor) -> dict[str, Any]:
-        """Made as `torch.optim.Adam` makes it."""
+        """The optimiser's state of a parameter, initialised as in `torch.optim.Adam`."""
         state: dict[str, Any] = self.optimizer.state[parameter]
         if not state:
             names = ["exp_avg", "exp_avg_sq"]
@@ -101,7 +104,7 @@ def _moments(state: dict[str, Any]) -> native.Moments:
     return native.Moments(state["exp_avg"], state["exp_avg_sq"], state.get("max_exp_avg_sq"))
 
 
-def _alike(mean: dict[str, Any], rho: dict[str, Any]) -> bool:
-    """Whether the options of mean and rho let them be stepped together."""
+def _compatible(mean: dict[str, Any], rho: dict[str, Any]) -> bool:
+    """Whether one compiled step can serve the options of mean and rho."""
     plain = not any(group["weight_decay"] or group["maximize"] for group in (mean, rho))
     return plain and all(mean[key] == rho[key] for key in ("betas", "eps", "amsgrad"))

@@ -1,7 +1,7 @@
-"""Steps of `LaneStep` by the compiled library, which makes many of a lane's in one call.
+"""Steps of `LaneStep` by the compiled library, which makes many steps of a lane in one call.
 
-It has those of a small `MLP` with one output, Gaussian noise of a precision that is learned, and
-one learning rate for means and rhos.
+It serves a small `MLP` with one output, Gaussian noise of a learned precision, and one learning
+rate for means and rhos.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ class CompiledLanes:
     """The lanes of a step, as the compiled library sees them.
 
     Args:
-        step: whose tensors are changed in place.
-        noise: changed in place.
+        step: the step of all lanes; its tensors change in place.
+        noise: the noise precision; it changes in place.
     """
 
     def __init__(self, step: LaneStep, noise: NoisePrecision) -> None:
-        self.step, self.noise = step, noise  # whose memory the addresses are of
+        self.step, self.noise = step, noise  # keeps the memory at the addresses alive
         noise.rate = noise.rate.contiguous()
         lanes = range(len(step.lanes))
         for block in step.lanes.blocks:
-            # What is left at the end of vector instructions is rounded otherwise: lane by lane, a
-            # lane starts to the last bit where it does alone.
+            # The remainder after vector instructions is rounded differently. Computed lane by lane,
+            # the scales of a lane equal those of the lane alone to the last bit.
             block.scale.copy_(torch.stack([softplus(rho) for rho in block.rho]))
         self._layers = [_array(list(_layers(step, lane))) for lane in lanes]
         self._networks = [
@@ -71,10 +71,10 @@ class CompiledLanes:
             network.scratch = self._scratch.data_ptr()
 
     @classmethod
-    def of(cls, step: LaneStep, noise: NoisePrecision) -> CompiledLanes | None:
-        """None where the library has no such steps, or there is none."""
+    def if_supported(cls, step: LaneStep, noise: NoisePrecision) -> CompiledLanes | None:
+        """The compiled lanes; None without a library or where it does not support the step."""
         lanes, settings = step.lanes, step.settings
-        known = (
+        supported = (
             type(lanes.template) is MLP
             and isinstance(lanes.template.head, SingleHead)
             and not lanes.template.in_bfloat16
@@ -83,15 +83,15 @@ class CompiledLanes:
             and all(native_divergence(b.family, b.prior_family) is not None for b in lanes.blocks)
             and native.serves(step.x, step.y, *step.adam.parameters)
         )
-        return cls(step, noise) if known else None
+        return cls(step, noise) if supported else None
 
     def steps(self, rows: Tensor, noise: LaneNoise, shares: Sequence[float]) -> None:
-        """As many steps as there are shares.
+        """Make one step per share.
 
         Args:
-            rows: of each step's batch, `[steps, R, B]`; there may be more steps than are made.
-            noise: of all draws, `[R, steps S, ...]`.
-            shares: of the learning rates, of each step.
+            rows: the rows of each step's batch, `[steps, R, B]`, for at least as many steps.
+            noise: the noise of all draws, `[R, steps S, ...]`.
+            shares: the factors of the learning rates in each step.
         """
         rows, adam = rows.contiguous(), self.step.adam
         noise = LaneNoise(
@@ -127,22 +127,22 @@ def _array(layers: Sequence[c.Layer]) -> Array[c.Layer]:
 
 
 def _layers(step: LaneStep, lane: int) -> Iterator[c.Layer]:
-    """The layers of a lane, without what is random."""
+    """The layers of a lane, without their random numbers."""
     template = step.lanes.template
     assert isinstance(template, MLP)
     k = factors = 0
-    modules = [(f"body.{place}", layer) for place, layer in enumerate(template.body)]
+    modules = [(f"body.{index}", layer) for index, layer in enumerate(template.body)]
     for name, module in [*modules, ("head.output", template.head.output)]:
         if isinstance(module, BayesianLinear):
             count = len(module.weights.posterior_blocks())
-            blocks = [_drawn(step, k + block, lane) for block in range(count)]
-            layer = _placed(module.weights)
+            blocks = [_block(step, k + block, lane) for block in range(count)]
+            layer = _grouped_layer(module.weights)
             k += count
         else:
             blocks = [_point(step, f"{name}.{part}", lane) for part in ("weight", "bias")]
             assert isinstance(module, PointLinear)
             outputs, inputs = module.weight.shape
-            layer = _row_by_row(inputs, outputs)
+            layer = _layer_of_rows(inputs, outputs)
         start = 0
         if isinstance(module, BayesianLinear) and isinstance(module.weights, RDPWeights):
             start = layer.inputs * layer.outputs
@@ -150,33 +150,33 @@ def _layers(step: LaneStep, lane: int) -> Iterator[c.Layer]:
                 layer.factor[layer.factors] = _factor(step, factors, lane, factor_name == "columns")
                 layer.factors, factors = layer.factors + 1, factors + 1
         layer.blocks = len(blocks)
-        for place, block in enumerate(blocks):
+        for index, block in enumerate(blocks):
             block.at, start = start, start + block.groups * block.D
-            layer.block[place] = block
+            layer.block[index] = block
         layer.weights = start
         yield layer
 
 
-def _placed(weights: VariationalWeights) -> c.Layer:
-    """Where the grouping puts every weight and bias."""
+def _grouped_layer(weights: VariationalWeights) -> c.Layer:
+    """A layer with the positions of weights and biases under its grouping."""
     outputs, inputs = weights.shape
     if isinstance(weights, RDPWeights):
-        return _row_by_row(inputs, outputs)
-    names = torch.arange(outputs * (inputs + 1))
-    joined = weights.grouping.join(names[:-outputs].view(weights.shape), names[-outputs:])
-    place = torch.cat([block.flatten() for block in joined]).argsort().tolist()
-    of_weights, of_biases = place[:-outputs], place[-outputs:]
-    row = of_weights[inputs] - of_weights[0] if outputs > 1 else inputs
-    step = of_biases[1] - of_biases[0] if outputs > 1 else 1
-    return c.Layer(inputs, outputs, row=row, bias=of_biases[0], bias_step=step)
+        return _layer_of_rows(inputs, outputs)
+    positions = torch.arange(outputs * (inputs + 1))
+    blocks = weights.grouping.join(positions[:-outputs].view(weights.shape), positions[-outputs:])
+    index = torch.cat([block.flatten() for block in blocks]).argsort().tolist()
+    weight_places, bias_places = index[:-outputs], index[-outputs:]
+    row = weight_places[inputs] - weight_places[0] if outputs > 1 else inputs
+    step = bias_places[1] - bias_places[0] if outputs > 1 else 1
+    return c.Layer(inputs, outputs, row=row, bias=bias_places[0], bias_step=step)
 
 
-def _row_by_row(inputs: int, outputs: int) -> c.Layer:
-    """Rows of weights, and behind them the biases."""
+def _layer_of_rows(inputs: int, outputs: int) -> c.Layer:
+    """A layer with its rows of weights first, then the biases."""
     return c.Layer(inputs, outputs, row=inputs, bias=outputs * inputs, bias_step=1)
 
 
-def _drawn(step: LaneStep, k: int, lane: int) -> c.Block:
+def _block(step: LaneStep, k: int, lane: int) -> c.Block:
     """A block of a location-scale family."""
     block = step.lanes.blocks[k]
     _, groups, D = block.mean.shape
@@ -185,8 +185,8 @@ def _drawn(step: LaneStep, k: int, lane: int) -> c.Block:
     return c.Block(
         groups=groups,
         D=D,
-        mean=Adam.pointing_to(*step.adam.of_lane(2 * k, lane)),
-        rho=Adam.pointing_to(*step.adam.of_lane(2 * k + 1, lane)),
+        mean=Adam.pointing_to(*step.adam.lane_part(2 * k, lane)),
+        rho=Adam.pointing_to(*step.adam.lane_part(2 * k + 1, lane)),
         scale=_address(block.scale, lane),
         prior_mean=_address(block.prior_mean, lane),
         prior_scale=_address(block.prior_scale, lane),
@@ -196,26 +196,26 @@ def _drawn(step: LaneStep, k: int, lane: int) -> c.Block:
 
 def _factor(step: LaneStep, k: int, lane: int, columns: bool) -> Factor:
     """The k-th factor of an RDP."""
-    factor, first = step.lanes.factors[k], step.adam_of_factor(k)
+    factor, first = step.lanes.factors[k], step.adam_index_of_factor(k)
     _, groups, D = factor.parameters[0].shape
-    parameters = [Adam.pointing_to(*step.adam.of_lane(first + part, lane)) for part in range(4)]
-    made = Factor(groups, D, columns, *parameters)
+    parameters = [Adam.pointing_to(*step.adam.lane_part(first + part, lane)) for part in range(4)]
+    factor_struct = Factor(groups, D, columns, *parameters)
     if factor.carried is None:
-        made.prior_scale = factor.first_prior.scale
-        made.prior_concentration = factor.first_prior.concentration(D)
+        factor_struct.prior_scale = factor.first_prior.scale
+        factor_struct.prior_concentration = factor.first_prior.concentration(D)
     else:
         (
-            made.prior_direction,
-            made.prior_log_concentration,
-            made.prior_loc,
-            made.prior_rho,
+            factor_struct.prior_direction,
+            factor_struct.prior_log_concentration,
+            factor_struct.prior_loc,
+            factor_struct.prior_rho,
         ) = (_address(parameter, lane) for parameter in factor.carried)
-    return made
+    return factor_struct
 
 
 def _point(step: LaneStep, name: str, lane: int) -> c.Block:
-    """Point estimates."""
-    value, moments = step.adam.of_lane(step.adam_of(name), lane)
+    """A block of point estimates."""
+    value, moments = step.adam.lane_part(step.adam_index(name), lane)
     precision = step.prior_precision.get(name)
     return c.Block(
         groups=1,
@@ -226,7 +226,7 @@ def _point(step: LaneStep, name: str, lane: int) -> c.Block:
 
 
 def _address(tensor: Tensor, lane: int) -> int:
-    """The address of a lane's part."""
+    """The address of a lane's part of a tensor."""
     assert tensor.is_contiguous()
     assert tensor.dtype in (torch.float32, torch.int64)
     return tensor.data_ptr() + lane * tensor.stride(0) * tensor.element_size()

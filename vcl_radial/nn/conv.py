@@ -7,16 +7,16 @@ from typing import Literal, Self, TypeAlias
 
 from torch import Tensor, nn
 
-from vcl_radial.nn.states import LayerOfAKind
+from vcl_radial.nn.states import LayerWithKind
 from vcl_radial.nn.weights import LayerSettings, PosteriorSettings, VariationalWeights
 
 Pair = int | tuple[int, int]
-"""One number for height and width, or one for each."""
+"""One number for both height and width, or a pair."""
 
 Convolution: TypeAlias = nn.Conv1d | nn.Conv2d | nn.Conv3d
 
 
-class PointConv2d(LayerOfAKind, nn.Conv2d):
+class PointConv2d(LayerWithKind, nn.Conv2d):
     """`torch.nn.Conv2d` that starts where the means of `BayesianConv2d` start."""
 
     def reset_parameters(self) -> None:
@@ -30,10 +30,10 @@ class PointConv2d(LayerOfAKind, nn.Conv2d):
             nn.init.zeros_(self.bias)
 
 
-class BayesianConv(LayerOfAKind):
-    """A convolution with its weights drawn from the posterior anew at every call.
+class BayesianConv(LayerWithKind):
+    """A convolution that draws its weights from the posterior at every call.
 
-    Shapes and options are those of the layer that it is made from.
+    Shapes and options are those of a PyTorch layer.
 
     Args:
         plain: PyTorch's layer, of one, two or three dimensions.
@@ -41,22 +41,22 @@ class BayesianConv(LayerOfAKind):
     """
 
     plain: Convolution
-    """The layer of this form with point estimates, without memory for them."""
+    """The point-estimate layer with these options, without memory for weights."""
 
     def __init__(self, plain: Convolution, weights: VariationalWeights) -> None:
         super().__init__()
         self.weights = weights
-        # PyTorch's own layer checks the options and knows how to apply them. It is kept for that
-        # alone: without memory for weights, and hidden from `parameters()` and `children()`.
+        # PyTorch's layer checks the options and applies them. That is its only use here: it has no
+        # memory for weights, and is hidden from `parameters()` and `children()`.
         shapes = {id(p): nn.Parameter(p.detach().to("meta")) for p in plain.parameters()}
         object.__setattr__(self, "plain", copy.deepcopy(plain, shapes))
 
     @classmethod
-    def of(cls, plain: Convolution, weights: VariationalWeights) -> Self:
-        """The layer of this class with the options of PyTorch's."""
-        made = cls.__new__(cls)
-        BayesianConv.__init__(made, plain, weights)
-        return made
+    def from_plain(cls, plain: Convolution, weights: VariationalWeights) -> Self:
+        """Make a layer of this class with the options of PyTorch's layer."""
+        layer = cls.__new__(cls)
+        BayesianConv.__init__(layer, plain, weights)
+        return layer
 
     def forward(self, x: Tensor) -> Tensor:
         """Apply one draw of the layer."""
@@ -69,7 +69,7 @@ class BayesianConv(LayerOfAKind):
 
 
 class BayesianConv2d(BayesianConv):
-    """y = W * x + b, a convolution with (W, b) drawn from the posterior anew at every call.
+    """y = W * x + b, a convolution that draws (W, b) from the posterior at every call.
 
     One draw serves the whole batch and every place of an image. Shapes: x `[B, in, H, W]` or
     `[in, H, W]`, y `[B, out, H', W']` or `[out, H', W']`, W `[out, in / groups, kh, kw]`,
@@ -82,14 +82,14 @@ class BayesianConv2d(BayesianConv):
         kernel_size: height and width of the kernel.
         stride: step of the kernel.
         padding: rows and columns added on each side, or "same" or "valid".
-        dilation: distance of the places that the kernel looks at.
+        dilation: distance between the places that the kernel looks at.
         groups: blocks of channels that are connected only among themselves.
-        bias: whether there is a b.
+        bias: whether the layer has a bias b.
         padding_mode: "zeros", "reflect", "replicate" or "circular".
-        posterior: the family of the weights, where it starts and the first prior.
+        posterior: settings of the posterior: its family, start and first prior.
 
     Raises:
-        ValueError: `torch.nn.Conv2d`'s own, where the options do not go together.
+        ValueError: The options do not fit together, as in `torch.nn.Conv2d`.
     """
 
     def __init__(

@@ -14,7 +14,7 @@ from vcl_radial.nn.conv import PointConv2d
 from vcl_radial.nn.linear import PointLinear
 
 _CHANNELS: Final = (32, 64)
-"""Of the two convolutions in each block."""
+"""Channels of the two convolutions in each block."""
 
 _FEATURES: Final = 512
 _SMALLEST: Final = 8
@@ -22,19 +22,19 @@ _LARGEST_MAP: Final = 8
 
 
 class ConvNet(nn.Module):
-    """Features `[B, 512]` of images `[B, C, H, W]`, by four convolutions and a dense layer.
+    """Features `[B, 512]` of images `[B, C, H, W]`, from four convolutions and a dense layer.
 
     Two convolutions of 32 channels and two of 64, 3x3 with a margin of zeros, a 2x2 max pool after
-    each pair, then a dense layer of 512 units; a ReLU follows every layer. Weights start as those
-    of `MLP` do. For images of 32x32 this is the network of Zenke et al. (2017), section 5.3, whose
-    dropout is left out. What the second pool leaves of an image larger than that is averaged down
-    to 8x8 places, so that the dense layer does not grow with the image.
+    each pair, then a dense layer of 512 units; a ReLU follows every layer. Weights start as in
+    `MLP`. For images of 32x32 this is the network of Zenke et al. (2017), section 5.3, without its
+    dropout. Maps of larger images after the second pool are averaged down to 8x8 places, so that
+    the dense layer does not grow with the image.
 
     Args:
-        shape: of one image, (C, H, W).
+        shape: shape of one image, (C, H, W).
 
     Raises:
-        UserError: the inputs are no images, or smaller than 8x8.
+        UserError: The inputs are not images, or are smaller than 8x8.
     """
 
     def __init__(self, shape: Sequence[int]) -> None:
@@ -71,7 +71,7 @@ class ConvNet(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """The features of images."""
-        if len(x) > 1:  # a single one may be of `torch.vmap`, which knows no other order
+        if len(x) > 1:  # a single image may come from `torch.vmap`, which knows no other order
             # Channels last are faster on a CPU; the convolutions keep the order of their input.
             x = x.contiguous(memory_format=torch.channels_last)
         for block in self.blocks:

@@ -1,10 +1,10 @@
-"""The draws of a layer as leaves of the graph.
+"""A layer's drawn weights as leaves of the graph.
 
 With one draw w = mean + scale * noise per forward pass, g = d NLL / dw and scale = softplus(rho),
 
     d NLL / d mean = g,    d NLL / d rho = g * noise * sigmoid(rho)
 
-so that autograd only has to go as far as the weights that were drawn.
+so that autograd only has to go as far as the drawn weights.
 """
 
 from __future__ import annotations
@@ -33,82 +33,82 @@ _NATIVE: dict[tuple[type[Posterior], type[Posterior]], native.Divergence] = {
 def native_divergence(
     family: type[Posterior], prior_family: type[Posterior]
 ) -> native.Divergence | None:
-    """What `vcl_radial.native` calls the KL of a family to a prior's family, where it has it."""
+    """The name in `vcl_radial.native` of a family's KL to a prior's family; None without one."""
     return _NATIVE.get((family, prior_family))
 
 
 class DrawnLayer:
-    """Draws the weights of a layer, whose one block, or two of weight and bias, it knows.
+    """Draws the weights of a layer that has one block, or a block each for weight and bias.
 
-    Weight and bias of a draw are tensors of their own, and so are their gradients: neither is cut
-    out of a block or put together again on the way.
+    Weight and bias of a draw are separate tensors, and so are their gradients: neither is cut out
+    of a block or joined again.
     """
 
     def __init__(self, weights: VariationalWeights) -> None:
         self.weights = weights
-        self.drawn = [DrawnBlock(block) for block in weights.posterior_blocks()]
-        self.compiled = all(d.divergence is not None for d in self.drawn)
-        self._lent: list[_Draw] = []
+        self.blocks = [DrawnBlock(block) for block in weights.posterior_blocks()]
+        self.compiled = all(d.divergence is not None for d in self.blocks)
+        self._used: list[_Draw] = []
         self._free: list[_Draw] = []
         weights.sampler = self.sample
 
     def sample(self) -> Layer:
-        """Weight and bias of a draw, whose `.grad` will be those with respect to the draw."""
-        if transformed():  # the parameters are those of the transform
-            return self.weights.split([d.block.sample() for d in self.drawn])
+        """Draw weight and bias; their `.grad` will be the gradients in the draw."""
+        if transformed():  # the parameters belong to the transform
+            return self.weights.split([d.block.sample() for d in self.blocks])
         if not self.compiled:
             draw = self._draw_in_torch()
         else:
             draw = self._free.pop() if self._free else self._new_draw()
-            for drawn, buffer in zip(self.drawn, draw.buffers, strict=True):
-                drawn.draw(buffer)
-        trained = any(d.trained for d in self.drawn)
+            for drawn_block, buffer in zip(self.blocks, draw.buffers, strict=True):
+                drawn_block.draw(buffer)
+        needs_gradient = any(d.needs_gradient for d in self.blocks)
         for leaf in draw.leaves:
-            leaf.requires_grad_(trained)
-        self._lent.append(draw)
+            leaf.requires_grad_(needs_gradient)
+        self._used.append(draw)
         return draw.weight, draw.bias
 
     @torch.no_grad()
     def _draw_in_torch(self) -> _Draw:
-        noises = [d.block.family(d.block.mean, d.scale).noise(1).squeeze(0) for d in self.drawn]
+        noises = [d.block.family(d.block.mean, d.scale).noise(1).squeeze(0) for d in self.blocks]
         blocks = [
             torch.addcmul(d.block.mean, d.scale, noise)
-            for d, noise in zip(self.drawn, noises, strict=True)
+            for d, noise in zip(self.blocks, noises, strict=True)
         ]
         return _Draw(*self.weights.split(blocks), noises)
 
     def _new_draw(self) -> _Draw:
-        """Memory for a draw, which is used again after the step."""
-        mean = self.drawn[0].block.mean
-        bias = sum(d.block.mean.numel() for d in self.drawn) - self.weights.shape.numel()
+        """Allocate a draw whose memory is used again after the step."""
+        mean = self.blocks[0].block.mean
+        bias = sum(d.block.mean.numel() for d in self.blocks) - self.weights.shape.numel()
         draw = _Draw(
             mean.new_empty(self.weights.shape),
             mean.new_empty(bias) if bias else None,
-            [torch.empty_like(d.block.mean) for d in self.drawn],
+            [torch.empty_like(d.block.mean) for d in self.blocks],
         )
         draw.buffers = [
-            native.DrawBuffer(*part, noise, torch.empty(len(noise), 1) if drawn.is_radial else None)
-            for drawn, part, noise in zip(self.drawn, draw.parts, draw.noises, strict=True)
+            native.DrawBuffer(*part, noise, torch.empty(len(noise), 1) if d.is_radial else None)
+            for d, part, noise in zip(self.blocks, draw.parts, draw.noises, strict=True)
         ]
         return draw
 
     def gradients(self) -> list[native.Gradient | None]:
-        """Of every block, by the draws since the last step; None where nothing went back."""
-        gradients: list[native.Gradient | None] = [None] * len(self.drawn)
-        for draw in self._lent:
+        """Each block's gradient over the draws since the last step; None where it received none."""
+        gradients: list[native.Gradient | None] = [None] * len(self.blocks)
+        for draw in self._used:
             for k, gradient in enumerate(draw.gradients()):
-                before = gradients[k]
-                gradients[k] = _sum(before, gradient) if before and gradient else before or gradient
+                last = gradients[k]
+                gradients[k] = _sum(last, gradient) if last and gradient else last or gradient
         return gradients
 
     def forget(self) -> list[Tensor]:
-        """Begin a new step; the weights whose draws have ended."""
-        leaves = [leaf for draw in self._lent for leaf in draw.leaves]
+        """Begin a new step, and return the drawn weights of the last one."""
+        leaves = [leaf for draw in self._used for leaf in draw.leaves]
         for leaf in leaves:
             leaf.grad = None
         if self.compiled:
-            self._free += self._lent
-        self._lent = []
+            self._free += self._used
+        self._used = []
         return leaves
 
 
@@ -121,13 +121,13 @@ class _Draw:
         self.leaves = [t for t in (self.weight, self.bias) if t is not None]
         self.noises = noises
         self.parts: list[Layer] = [(self.weight, self.bias)]
-        """Of weight and bias, what belongs to each block."""
+        """The parts of weight and bias that belong to each block."""
         if len(noises) > 1:
             self.parts = [(leaf, None) for leaf in self.leaves]
         self.buffers: list[native.DrawBuffer] = []
 
     def gradients(self) -> list[native.Gradient | None]:
-        """Of each block, where anything went back."""
+        """The gradient of each block that received one; None for the others."""
         return [
             native.Gradient(_gradient_of(first), _gradient_of(second), None, noise)
             if first.grad is not None or (second is not None and second.grad is not None)
@@ -137,14 +137,14 @@ class _Draw:
 
 
 def _gradient_of(leaf: Tensor | None) -> Any:
-    """Of a weight or a bias that was drawn, in its order in memory; zeros where nothing went."""
+    """The gradient of a drawn weight or bias, contiguous; zeros where it received none."""
     if leaf is None:
         return None
     return torch.zeros_like(leaf) if leaf.grad is None else leaf.grad.contiguous()
 
 
 class DrawnBlock:
-    """A block, its scale, and how it is drawn by the compiled pass."""
+    """A block with its scale, and its draws by the compiled pass."""
 
     def __init__(self, block: PosteriorBlock) -> None:
         self.block = block
@@ -157,22 +157,22 @@ class DrawnBlock:
         self._known_scale: tuple[tuple[int, int], Tensor] | None = None
 
     @property
-    def trained(self) -> bool:
-        """Whether mean or rho is trainable: without them no gradient of the draw is needed."""
+    def needs_gradient(self) -> bool:
+        """Whether mean or rho is trainable, so that the draw needs a gradient."""
         return self.block.mean.requires_grad or self.block.rho.requires_grad
 
     @property
     def scale(self) -> Tensor:
-        """softplus(rho), kept up to date by the compiled pass where that has made the last step."""
+        """softplus(rho); the compiled pass keeps it up to date if it made the last step."""
         rho = self.block.rho
-        # PyTorch counts what it writes, but for fused optimisers: see `forget_scale`.
+        # PyTorch counts writes to a tensor, except those of fused optimisers: see `forget_scale`.
         state = rho.data_ptr(), rho._version
         if self._known_scale is None or self._known_scale[0] != state:
             self._known_scale = state, self.block.scale()
         return self._known_scale[1]
 
     def forget_scale(self) -> None:
-        """An optimiser is going to change rho."""
+        """Forget the scale: an optimiser is going to change rho."""
         self._known_scale = None
 
     def draw(self, buffer: native.DrawBuffer) -> None:
@@ -183,14 +183,14 @@ class DrawnBlock:
         buffer.draw(self.block.mean, self.scale)
 
 
-def _sum(one: native.Gradient, other: native.Gradient) -> native.Gradient:
-    """Over two draws."""
-    mean, scale = (torch.add(*pair) for pair in zip(whole(one), whole(other), strict=True))
+def _sum(a: native.Gradient, b: native.Gradient) -> native.Gradient:
+    """The sum of the gradients of two draws."""
+    mean, scale = (torch.add(*pair) for pair in zip(joint(a), joint(b), strict=True))
     return native.Gradient(mean, None, scale, None)
 
 
-def whole(gradient: native.Gradient) -> tuple[Tensor, Tensor]:
-    """With respect to mean and scale, `[groups, D]` each."""
+def joint(gradient: native.Gradient) -> tuple[Tensor, Tensor]:
+    """The gradients in mean and scale, both `[groups, D]`."""
     noise, scale = gradient.noise, gradient.scale
     like = noise if scale is None else scale
     assert like is not None

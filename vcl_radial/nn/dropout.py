@@ -1,4 +1,4 @@
-"""Dropout that is drawn in predictions too."""
+"""Dropout in training and in prediction."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from vcl_radial.errors import bad_value
 class MCDropout(nn.Module):
     """Dropout in training and in prediction alike (Gal and Ghahramani 2016).
 
-    Each number is set to 0 with probability `p`, and those that are left are multiplied by
-    1 / (1 - p). Every call draws anew, so that calls are samples of the prediction.
+    Each number is set to 0 with probability `p`; the others are multiplied by 1 / (1 - p). Every
+    call draws a new mask, so that calls are samples of the prediction.
 
     Args:
-        p: from 0 to below 1.
-        features: of an input, for `draw_mask`.
+        p: probability of dropping a number, from 0 to below 1.
+        features: number of features of an input, for `draw_mask`.
     """
 
     mask: Tensor | None = None
-    """Where set, its inputs `[B, features]` are multiplied by it; nothing is drawn."""
+    """A fixed mask; where set, it multiplies inputs `[B, features]` instead of a drawn mask."""
 
     def __init__(self, p: float, features: int | None = None) -> None:
         super().__init__()
@@ -34,10 +34,10 @@ class MCDropout(nn.Module):
         return dropout(x, self.p, training=True) if self.mask is None else x * self.mask
 
     def draw_mask(self, n: int, rows: int, generator: torch.Generator) -> Tensor:
-        """Masks of n passes `[n, rows, features]`: of each row of a batch, or with 1 of all."""
+        """Draw masks of n passes, `[n, rows, features]`; one row serves all rows of a batch."""
         assert self.features is not None
-        kept = torch.empty(n, rows, self.features).bernoulli_(1 - self.p, generator=generator)
-        return kept.div_(1 - self.p)
+        mask = torch.empty(n, rows, self.features).bernoulli_(1 - self.p, generator=generator)
+        return mask.div_(1 - self.p)
 
     def extra_repr(self) -> str:
         """The probability."""

@@ -5,8 +5,8 @@ A Gaussian posterior over the parameters of an ordinary network, carried from ta
     q(w) = N(mean, 1 / precision),    p(w) = N(prior_mean, 1 / prior_precision)
 
 The means are the network's parameters. An optimiser of `vcl_radial.optimizers` moves them and the
-precision together, and has the prior's gradient and precision in closed form: the prior is no part
-of the loss, and no weight decay.
+precision together, and uses the prior's gradient and precision in closed form: the prior is not
+part of the loss and not a weight decay.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class WeightPosterior:
 
     @torch.no_grad()
     def draw(self) -> Tensor:
-        """Noise w - mean with w ~ q(w)."""
+        """Draw noise w - mean with w ~ q(w)."""
         return torch.randn_like(self.mean).mul_(self.precision.rsqrt())
 
     @torch.no_grad()
@@ -61,17 +61,17 @@ class GaussianNetwork(nn.Module):
     posterior and prior while other tasks are learned.
 
     Args:
-        network: called with the same arguments; its parameters become the means.
-        prior_scale: the first prior is N(0, prior_scale^2).
-        initial_noise: the noise of one weight with which a task starts: the posterior's precision
-            starts at prior precision + 1 / initial_noise^2. Infinite: it starts at the prior's.
+        network: the network that calls go to; its parameters become the means.
+        prior_scale: standard deviation of the first prior N(0, prior_scale^2).
+        initial_noise: noise of one weight at the start of a task: the posterior's precision starts
+            at prior precision + 1 / initial_noise^2. Infinite: it starts at the prior's precision.
         noisy_training: whether calls in training draw the weights, or use the means.
-        noisy_prediction: the same for calls in evaluation.
+        noisy_prediction: whether calls in evaluation draw the weights, or use the means.
         linearised: whether calls in evaluation are linear in the noise of the weights, see
             `vcl_radial.nn.linearised`.
 
     Raises:
-        UserError: a scale is not above 0, or the network's weights have a posterior already.
+        UserError: A scale is not above 0, or the network's weights have a posterior already.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class GaussianNetwork(nn.Module):
                 raise bad_value(name, scale, "must be above 0")
         if any(isinstance(module, VariationalWeights) for module in network.modules()):
             raise UserError(
-                "the weights have one already, and this method keeps one of its own over point "
+                "the weights have one already, and this method keeps its own posterior over point "
                 "estimates: set posterior = 'none'",
                 at="posterior",
             )
@@ -111,12 +111,12 @@ class GaussianNetwork(nn.Module):
 
     def _posterior(self, name: str, mean: nn.Parameter) -> WeightPosterior:
         if name not in self._posteriors:
-            known = self._carried.pop(name, None) or {
+            state = self._carried.pop(name, None) or {
                 "prior_mean": torch.zeros_like(mean),
                 "prior_precision": torch.full_like(mean, self.prior_precision),
                 "precision": torch.full_like(mean, self.prior_precision + self.initial_precision),
             }
-            self._posteriors[name] = WeightPosterior(mean, **known)
+            self._posteriors[name] = WeightPosterior(mean, **state)
         return self._posteriors[name]
 
     def forward(self, x: Tensor, *task: int | Tensor) -> Tensor:
@@ -130,8 +130,8 @@ class GaussianNetwork(nn.Module):
             moves = {name: q.draw() for name, q in posteriors.items()}
             return linearised(self.network, moves, x, *task)
         weights = {name: q.mean + q.draw() for name, q in posteriors.items()}
-        drawn: Tensor = functional_call(self.network, weights, (x, *task))
-        return drawn
+        outputs: Tensor = functional_call(self.network, weights, (x, *task))
+        return outputs
 
     def start(self, tasks: Collection[int]) -> Sequence[WeightPosterior]:
         """Widen the posteriors of a task that begins: prior precision + 1 / initial_noise^2."""
@@ -151,7 +151,7 @@ class GaussianNetwork(nn.Module):
 
     def get_extra_state(self) -> dict[str, dict[str, Tensor]]:
         """The precisions and priors by parameter name; part of the state dict."""
-        held = {
+        carried = {
             name: {
                 "prior_mean": q.prior_mean,
                 "prior_precision": q.prior_precision,
@@ -159,29 +159,29 @@ class GaussianNetwork(nn.Module):
             }
             for name, q in self._posteriors.items()
         }
-        return self._carried | held
+        return self._carried | carried
 
     def set_extra_state(self, state: dict[str, dict[str, Tensor]]) -> None:
-        """Take over what `get_extra_state` gave."""
+        """Restore the precisions and priors of `get_extra_state`."""
         like = next(self.network.parameters())
-        held = {
+        carried = {
             name: {key: tensor.to(like, copy=True) for key, tensor in tensors.items()}
             for name, tensors in state.items()
         }
-        # In place: an optimiser at work holds them too.
-        self._posteriors = {name: q for name, q in self._posteriors.items() if name in held}
+        # Change the posteriors in place: an optimiser holds them too.
+        self._posteriors = {name: q for name, q in self._posteriors.items() if name in carried}
         for name, q in self._posteriors.items():
-            for key, tensor in held.pop(name).items():
+            for key, tensor in carried.pop(name).items():
                 setattr(q, key, tensor)
-        # Their parameters may be of heads that are yet to be made.
-        self._carried = held
+        # Their parameters may belong to heads that do not exist yet.
+        self._carried = carried
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> GaussianNetwork:
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
-        # In place: an optimiser at work holds them too.
+        # Change the posteriors in place: an optimiser holds them too.
         for q in self._posteriors.values():
             q.prior_mean, q.prior_precision = fn(q.prior_mean), fn(q.prior_precision)
             q.precision = fn(q.precision)
-        for held in self._carried.values():
-            held |= {key: fn(tensor) for key, tensor in held.items()}
+        for carried in self._carried.values():
+            carried |= {key: fn(tensor) for key, tensor in carried.items()}
         return self

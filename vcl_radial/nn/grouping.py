@@ -1,9 +1,9 @@
-"""Which weights of a layer share one radius.
+"""Groupings: the weights of a layer that share one radius.
 
 A layer holds a weight `[out, ...]` and a bias `[out]`. A grouping lays them out as blocks of
 shape `[groups, D]`, the convention of `vcl_radial.posteriors`, and takes sampled blocks
-`[..., groups, D]` apart again. For a fully factorised family (Gaussian) it changes nothing but
-the layout; for a radial one it decides which weights share a radius.
+`[..., groups, D]` apart again. For a fully factorised family (Gaussian) it changes only the layout;
+for a radial family it decides which weights share a radius.
 
 | grouping | one group is                         | source                                         |
 | -------- | ------------------------------------ | ---------------------------------------------- |
@@ -28,7 +28,7 @@ Layer = tuple[Tensor, Tensor | None]
 
 
 class Grouping(NamedTuple):
-    """How to lay a layer out in blocks, and back."""
+    """Functions that lay a layer out in blocks, and back."""
 
     join: Callable[[Tensor, Tensor | None], list[Tensor]]
     split: Callable[[Sequence[Tensor], torch.Size], Layer]
@@ -64,14 +64,14 @@ def _split_unit(blocks: Sequence[Tensor], shape: torch.Size) -> Layer:
 
 
 def _shaped(weight: Tensor, shape: torch.Size) -> Tensor:
-    """The last axis taken apart into these axes."""
+    """Split the last axis into these axes."""
     return weight.reshape(*weight.shape[:-1], *shape)
 
 
 def _cut(block: Tensor, size: int) -> tuple[Tensor, Tensor | None]:
     """The first `size` entries of the last axis, and the rest or None.
 
-    One split, not two slices: the gradient of a slice fills the whole block with zeros first.
+    It uses one split, not two slices: the gradient of a slice first fills the block with zeros.
     """
     if block.shape[-1] == size:
         return block, None
@@ -90,7 +90,7 @@ def grouping(name: str) -> Grouping:
     """The grouping of that name.
 
     Raises:
-        UserError: there is none of that name.
+        UserError: There is no grouping of that name.
     """
     try:
         return GROUPINGS[name]

@@ -13,20 +13,20 @@ from vcl_radial.nn.weights import LayerSettings
 
 
 class MultiHead(nn.Module):
-    """One output layer per task, made when the task first comes up.
+    """One output layer per task, made when the task first appears.
 
     A head that has not been trained holds the *initial* prior until its task comes, and a trained
-    head keeps its own posterior, because `vcl_radial.nn.carry` reads and consolidates only the
-    heads of the tasks that it is told.
+    head keeps its own posterior, because the functions of `vcl_radial.nn.carry` read and
+    consolidate only the heads of the tasks in their arguments.
 
     Args:
-        make_head: makes one output layer. It runs on randomness of the head's own, so that a
-            head's start depends neither on when it is made nor on what was drawn before.
+        make_head: makes one output layer. It runs with a seed of the head, so that a head's start
+            depends neither on when it is made nor on earlier draws.
     """
 
     seed: Tensor
     like: Tensor
-    """Moves and is converted with the network: heads to come are made like it."""
+    """The device and dtype of future heads; it moves and is converted with the network."""
 
     def __init__(self, make_head: Callable[[], nn.Module]) -> None:
         super().__init__()
@@ -42,8 +42,8 @@ class MultiHead(nn.Module):
                 self.heads[str(task)] = self.new_head(task)
 
     def new_head(self, task: int) -> nn.Module:
-        """The output layer that a task starts with; it is not kept."""
-        # The CPU's generator alone: `torch.manual_seed` would set those of GPUs for good.
+        """Make the output layer that a task starts with, without adding it."""
+        # Seed the CPU's generator only: `torch.manual_seed` would also seed the GPUs.
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(int(self.seed) + 1_000_003 * task)
             return self._make_head().to(self.like)
@@ -54,19 +54,19 @@ class MultiHead(nn.Module):
         return self.heads[str(task)]
 
     def forward(self, x: Tensor, task: int | Tensor) -> Tensor:
-        """Logits `[B, C]` of features `[B, F]`; `task` is one for all rows or one per row `[B]`."""
+        """Logits `[B, C]` of features `[B, F]`; `task` is one number, or one per row `[B]`."""
         if isinstance(task, Tensor):
             present = torch.unique(task).tolist()
             if len(present) > 1:
                 logits = torch.stack([self.head(t)(x) for t in present], dim=1)
-                place = torch.searchsorted(torch.tensor(present, device=task.device), task)
-                return logits[torch.arange(len(x), device=x.device), place]
+                index = torch.searchsorted(torch.tensor(present, device=task.device), task)
+                return logits[torch.arange(len(x), device=x.device), index]
             task = int(present[0])
         logits_of_task: Tensor = self.head(task)(x)
         return logits_of_task
 
     def _load_from_state_dict(self, state_dict: Mapping[str, Any], prefix: str, *args: Any) -> None:
-        # A saved network has the heads of the tasks it met; a fresh one has none yet.
+        # A saved network has the heads of its tasks; a new one has none yet.
         start = prefix + "heads."
         saved = {key[len(start) :].split(".")[0] for key in state_dict if key.startswith(start)}
         self.adapt(sorted(int(task) for task in saved))
@@ -74,20 +74,20 @@ class MultiHead(nn.Module):
 
 
 class SingleHead(nn.Module):
-    """One output layer for all tasks: the task has to be inferred with the class."""
+    """One output layer for all tasks: predicting the class includes predicting the task."""
 
     def __init__(self, make_head: Callable[[], nn.Module]) -> None:
         super().__init__()
         self.output = make_head()
 
     def forward(self, x: Tensor, task: int | Tensor) -> Tensor:
-        """Logits `[B, C]` of features `[B, F]`; the task is not looked at."""
+        """Logits `[B, C]` of features `[B, F]`; the task is ignored."""
         logits: Tensor = self.output(x)
         return logits
 
 
 def first_head(network: nn.Module) -> nn.Module | None:
-    """The output layer of a network with one head, or of the first task; None of other networks."""
+    """The output layer of a single head or of the first task; None for other networks."""
     head = getattr(network, "head", None)
     if isinstance(head, MultiHead):
         return head.head(0)
@@ -97,7 +97,7 @@ def first_head(network: nn.Module) -> nn.Module | None:
 def make_heads(
     features: int, classes: int, *, multi_head: bool, posterior: LayerSettings | None
 ) -> MultiHead | SingleHead:
-    """Linear heads of so many classes: one for every task or one for all; None: point estimates."""
+    """Make linear heads, one per task or one for all; posterior None: point estimates."""
 
     def head() -> nn.Module:
         if posterior is None:

@@ -1,4 +1,4 @@
-"""Adam on tensors of all lanes, with learning rates that differ from lane to lane."""
+"""Adam on tensors of all lanes, with a learning rate for each lane."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ BETAS, EPSILON = (0.9, 0.999), 1e-8
 
 
 class LaneAdam:
-    """Kingma and Ba 2015, Algorithm 1; with AMSGrad, Reddi et al. 2018, Algorithm 2.
+    """Adam (Kingma and Ba 2015, Algorithm 1) or AMSGrad (Reddi et al. 2018, Algorithm 2).
 
-    `torch.optim.Adam` has one learning rate for a tensor, and here lanes are parts of one.
+    `torch.optim.Adam` has one learning rate per tensor, and here lanes are parts of one tensor.
 
     Args:
-        parameters: `[R, ...]` each, changed in place.
-        amsgrad: AMSGrad instead of Adam.
+        parameters: tensors `[R, ...]`, changed in place.
+        amsgrad: whether to use AMSGrad instead of Adam.
     """
 
     def __init__(self, parameters: Sequence[Tensor], *, amsgrad: bool = False) -> None:
@@ -28,18 +28,18 @@ class LaneAdam:
             tuple(torch.zeros_like(p) for _ in range(3 if amsgrad else 2)) for p in self.parameters
         ]
         self.number = torch.zeros((), device=parameters[0].device, dtype=torch.float64)
-        """Steps made, where the device can count them."""
+        """The number of steps, on the device."""
         self.steps = 0
-        """The same, where Python can see them."""
+        """The number of steps, in Python."""
 
     def count(self, steps: int = 1) -> None:
-        """Begin a step, or note that others have made so many."""
+        """Add to the number of steps: one that begins, or steps made elsewhere."""
         self.steps += steps
         self.number += steps
 
     @torch.no_grad()
     def step(self, k: int, grad: Tensor, rate: Tensor) -> None:
-        """Step the first lanes of the k-th parameter against a gradient, at rates `[R]`."""
+        """Step the first lanes of the k-th parameter down a gradient, at rates `[R]`."""
         beta1, beta2 = BETAS
         value = self.parameters[k][: len(grad)]
         moments = [m[: len(grad)] for m in self.moments[k]]
@@ -52,7 +52,7 @@ class LaneAdam:
         value.sub_(exp_avg.div(self._denominator(k, len(grad))).mul_(step_size))
 
     def rates(self, k: int, lanes: int, rate: Tensor) -> Tensor:
-        """What a step of the k-th parameter multiplies its averaged gradient with."""
+        """The factors of the averaged gradient in a step of the k-th parameter."""
         denominator = self._denominator(k, lanes)
         return per_lane(rate, denominator) / denominator
 
@@ -62,16 +62,16 @@ class LaneAdam:
         return second.sqrt().div_(root_correction).add_(EPSILON)
 
     def root_second(self, k: int) -> Tensor:
-        """The root of the k-th second moment, corrected for its start at 0, `[R, ...]`."""
+        """The root of the k-th second moment, bias-corrected, `[R, ...]`."""
         return (self.moments[k][1] / (1 - BETAS[1] ** self.steps)).sqrt_()
 
-    def of_lane(self, k: int, lane: int) -> tuple[Tensor, native.Moments]:
-        """A lane's part of the k-th parameter and of its moments, as compiled steps see them."""
+    def lane_part(self, k: int, lane: int) -> tuple[Tensor, native.Moments]:
+        """A lane's part of the k-th parameter and of its moments, for compiled steps."""
         exp_avg, exp_avg_sq, *highest = (m[lane] for m in self.moments[k])
         moments = native.Moments(exp_avg, exp_avg_sq, highest[0] if highest else None)
         return self.parameters[k][lane], moments
 
 
 def per_lane(values: Tensor, like: Tensor) -> Tensor:
-    """One number for each of the first lanes, to multiply `[lanes, ...]` with."""
+    """Reshape one number per lane for multiplication with `[lanes, ...]`."""
     return values[: len(like)].view(-1, *(1 for _ in like.shape[1:]))

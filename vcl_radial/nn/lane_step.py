@@ -1,9 +1,9 @@
 """A training step of all lanes at once: draw, gradient in closed form, Adam.
 
 The equations are those of `vcl_radial.nn.closed_form` with a leading axis; learning rates and the
-factor of the KL may differ from lane to lane. Factors of an RDP are stepped by autograd through
-their draws and their KL. Nothing in a step waits for the device, and it reads
-and writes fixed tensors only, so that a GPU can replay it as one CUDA graph.
+factor of the KL may differ from lane to lane. Autograd through draws and KL steps the factors of an
+RDP. A step never waits for the device, and reads and writes fixed tensors only, so that a GPU can
+replay it as one CUDA graph.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from vcl_radial.posteriors.rdp import RDP
 
 @dataclass(frozen=True)
 class LaneSettings:
-    """What a lane trains with.
+    """The training settings of a lane.
 
     Attributes:
-        learning_rate: of means and point estimates.
-        rho_learning_rate: of the rhos.
-        kl_factor: KL weight / N.
+        learning_rate: learning rate of means and point estimates.
+        rho_learning_rate: learning rate of the rhos.
+        kl_factor: factor of the KL, KL weight / N.
     """
 
     learning_rate: float
@@ -41,7 +41,7 @@ class LaneSettings:
 
 
 Loss: TypeAlias = Callable[[Tensor, Tensor], Tensor]
-"""Outputs `[lanes, B, C]` and targets `[lanes, B]` to the mean NLL of each lane, `[lanes]`."""
+"""Maps outputs `[lanes, B, C]` and targets `[lanes, B]` to each lane's mean NLL, `[lanes]`."""
 
 
 def categorical_loss(outputs: Tensor, targets: Tensor) -> Tensor:
@@ -57,14 +57,14 @@ class LaneStep:
 
     Args:
         lanes: the networks.
-        settings: of each lane.
-        generators: of each lane, for its weight samples.
+        settings: settings of each lane.
+        generators: generator of each lane's weight samples.
         x: the training inputs `[N, ...]` that all lanes draw their batches from.
-        y: their targets `[N]`.
-        samples: weight samples of a step.
-        amsgrad: AMSGrad instead of Adam.
+        y: the training targets `[N]`.
+        samples: number of weight samples per step.
+        amsgrad: whether to use AMSGrad instead of Adam.
         loss: the mean NLL.
-        prior_precision: of point estimates, by name, `[R]`; those that are not named have none.
+        prior_precision: precisions of point estimates by name, `[R]`; others have no prior.
     """
 
     def __init__(
@@ -93,16 +93,16 @@ class LaneStep:
         self._native = [self._native_lanes(k, block) for k, block in enumerate(lanes.blocks)]
 
     def scale_rates(self, factors: Sequence[float]) -> None:
-        """Multiply the learning rates of the first lanes by these, from the next step on."""
+        """Scale the learning rates of the first lanes from the next step on."""
         active = list(zip(self.settings, factors, strict=False))
         self.rates = [(f * s.learning_rate, f * s.rho_learning_rate) for s, f in active]
         rates = self.rate.new_tensor(self.rates)
         self.rate[: len(active)], self.rho_rate[: len(active)] = rates[:, 0], rates[:, 1]
 
     def __call__(self, rows: Tensor, noise: LaneNoise | None = None) -> Tensor:
-        """Make a step of the first lanes on the rows `[lanes, B]`; their losses `[lanes]`.
+        """Step the first lanes on the rows `[lanes, B]`, and return their losses `[lanes]`.
 
-        Without noise a lane draws its own, as a network alone would.
+        Without `noise` each lane draws noise as a network alone would.
         """
         active = len(rows)
         self.adam.count()
@@ -114,34 +114,34 @@ class LaneStep:
         count = len(blocks)
         with torch.no_grad():
             for k, block in enumerate(blocks):
-                by_mean, by_scale = grads[k]
-                self.step_block(k, block, native.Gradient(by_mean, None, by_scale, noises[k]))
+                grad_mean, grad_scale = grads[k]
+                self.step_block(k, block, native.Gradient(grad_mean, None, grad_scale, noises[k]))
             for k, (grad, _) in enumerate(grads[count:], start=2 * count):
                 self.adam.step(k, grad, self.rate)
         return losses
 
     def state(self) -> tuple[list[Tensor], list[Tensor]]:
-        """A copy of all that a step changes."""
-        return [t.clone() for t in self._changing()], [g.get_state() for g in self.generators]
+        """Copies of all tensors and generators that a step changes."""
+        return [t.clone() for t in self._state_tensors()], [g.get_state() for g in self.generators]
 
     def restore(self, state: tuple[list[Tensor], list[Tensor]]) -> None:
-        """Go back to what `state` gave, in the same tensors."""
+        """Restore the values of `state` in the same tensors."""
         tensors, generators = state
-        for tensor, value in zip(self._changing(), tensors, strict=True):
+        for tensor, value in zip(self._state_tensors(), tensors, strict=True):
             tensor.copy_(value)
         for generator, generator_state in zip(self.generators, generators, strict=True):
             generator.set_state(generator_state)
 
-    def adam_of_factor(self, k: int) -> int:
-        """Which of Adam's parameters the first one of the k-th factor is."""
+    def adam_index_of_factor(self, k: int) -> int:
+        """The index in Adam's parameters of the first parameter of the k-th factor."""
         before = sum(len(factor.parameters) for factor in self.lanes.factors[:k])
         return 2 * len(self.lanes.blocks) + before
 
-    def adam_of(self, name: str) -> int:
-        """Which of Adam's parameters the point estimates of that name are."""
+    def adam_index(self, name: str) -> int:
+        """The index in Adam's parameters of the point estimates of that name."""
         return self._first_point + list(self.lanes.points).index(name)
 
-    def _changing(self) -> list[Tensor]:
+    def _state_tensors(self) -> list[Tensor]:
         scales = [block.scale for block in self.lanes.blocks]
         moments = [m for ms in self.adam.moments for m in ms]
         return [*self.adam.parameters, *scales, *moments, self.adam.number]
@@ -149,36 +149,36 @@ class LaneStep:
     def _gradients(
         self, blocks: list[LaneBlock], x: Tensor, y: Tensor, noise: LaneNoise | None
     ) -> tuple[Tensor, list[tuple[Tensor, Tensor | None]], list[Tensor | None]]:
-        """Losses, and for each block the gradients with respect to mean and scale.
+        """Losses, and for each block the gradients in mean and scale.
 
-        With one sample the latter is None, and the noise is given from which it follows. After the
-        blocks come the parameters of factors, and the points.
+        With one sample the gradient in the scale is None, and follows from the returned noise.
+        After the blocks come the parameters of factors, and the points.
         """
         lanes = len(x)
         total: list[tuple[Tensor, Tensor | None]] = []
         noises: list[Tensor | None] = []
         losses = torch.zeros(lanes, device=x.device, dtype=x.dtype)
         for sample in range(self.samples):
-            weights, drawn = self._draw(blocks, noise, sample)
+            weights, sample_noises = self._draw(blocks, noise, sample)
             masks = [] if noise is None else [mask[:, sample] for mask in noise.masks]
             leaves = [w.requires_grad_() for w in weights]
-            fixed = [
+            extra = [
                 p[:lanes].detach().requires_grad_() for p in self.adam.parameters[2 * len(blocks) :]
             ]
-            posteriors, points = self._of(fixed)
+            posteriors, points = self._from_values(extra)
             if noise is None:
                 factors = [q.sample(1, self.generators[:lanes]).squeeze(0) for q in posteriors]
             else:
                 pairs = zip(posteriors, noise.factors, strict=True)
-                factors = [draw_factor(q, of_factor, sample) for q, of_factor in pairs]
+                factors = [draw_factor(q, factor_noise, sample) for q, factor_noise in pairs]
             layers = self.lanes.layers(leaves, factors)
             outputs = self.lanes.outputs(x, layers, points, masks, shared=False)
-            of_lane = self.loss(outputs, y) / self.samples
-            # What has a closed form is in no sample's gradient, and the rest in the first one's.
+            lane_losses = self.loss(outputs, y) / self.samples
+            # The KL of blocks has a closed form; the first sample has the gradient of all others.
             terms = [] if sample else self._divergences(lanes, posteriors, points)
-            grads = torch.autograd.grad([t.sum() for t in (of_lane, *terms)], [*leaves, *fixed])
-            losses += of_lane.detach()
-            padded: list[Tensor | None] = [*drawn, *(None for _ in fixed)]
+            grads = torch.autograd.grad([t.sum() for t in (lane_losses, *terms)], [*leaves, *extra])
+            losses += lane_losses.detach()
+            padded: list[Tensor | None] = [*sample_noises, *(None for _ in extra)]
             if self.samples == 1:
                 return losses, [(g, None) for g in grads], padded
             new = [(g, None if n is None else g * n) for g, n in zip(grads, padded, strict=True)]
@@ -186,19 +186,19 @@ class LaneStep:
             noises = [None] * len(new)
         return losses, total, noises
 
-    def _of(self, values: Sequence[Tensor]) -> tuple[list[RDP], dict[str, Tensor]]:
-        """The posteriors of factors and the points by name, of these values in their place."""
-        left = iter(values)
+    def _from_values(self, values: Sequence[Tensor]) -> tuple[list[RDP], dict[str, Tensor]]:
+        """The posteriors of factors and the points by name, with these values as parameters."""
+        remaining = iter(values)
         posteriors = [
-            LaneFactor.posterior([next(left) for _ in factor.parameters])
+            LaneFactor.posterior([next(remaining) for _ in factor.parameters])
             for factor in self.lanes.factors
         ]
-        return posteriors, dict(zip(self.lanes.points, left, strict=True))
+        return posteriors, dict(zip(self.lanes.points, remaining, strict=True))
 
     def _divergences(
         self, lanes: int, posteriors: Sequence[RDP], points: Mapping[str, Tensor]
     ) -> list[Tensor]:
-        """kl_factor * KL of all that is no block, `[lanes]` each."""
+        """kl_factor * KL of everything that is not a block; each has the shape `[lanes]`."""
         pairs = zip(posteriors, self.lanes.factors, strict=True)
         terms = [q.kl(factor.prior(lanes)) for q, factor in pairs]
         for name, precision in self.prior_precision.items():
@@ -207,11 +207,11 @@ class LaneStep:
         return [self.kl_factor[:lanes] * term for term in terms]
 
     def _draw(
-        self, blocks: list[LaneBlock], given: LaneNoise | None, sample: int
+        self, blocks: list[LaneBlock], lane_noise: LaneNoise | None, sample: int
     ) -> tuple[list[Tensor], list[Tensor]]:
-        """Weights and noise of every block; lane by lane as a network alone would draw them."""
-        if given is not None:
-            noises = [noise[:, sample] for noise in given.blocks]
+        """Draw weights and noise of every block, lane by lane as a network alone would."""
+        if lane_noise is not None:
+            noises = [noise[:, sample] for noise in lane_noise.blocks]
             pairs = zip(blocks, noises, strict=True)
             return [torch.addcmul(b.mean, b.scale, noise) for b, noise in pairs], noises
         weights = [torch.empty_like(block.mean) for block in blocks]
@@ -234,7 +234,7 @@ class LaneStep:
         return weights, noises
 
     def _native_lanes(self, k: int, block: LaneBlock) -> list[native.AdamBlock]:
-        """The compiled pass of each lane; none where it does not serve."""
+        """The compiled pass of each lane; empty where it does not serve."""
         divergence = native_divergence(block.family, block.prior_family)
         arrays = (block.mean, block.rho, block.prior_mean, block.prior_scale)
         if divergence is None or not native.serves(*arrays):
@@ -242,8 +242,8 @@ class LaneStep:
 
         return [
             native.AdamBlock(
-                self.adam.of_lane(2 * k, lane),
-                self.adam.of_lane(2 * k + 1, lane),
+                self.adam.lane_part(2 * k, lane),
+                self.adam.lane_part(2 * k + 1, lane),
                 (block.prior_mean[lane], block.prior_scale[lane]),
                 divergence,
             )
@@ -253,7 +253,7 @@ class LaneStep:
     def _native_step(
         self, native_lanes: list[native.AdamBlock], block: LaneBlock, gradient: native.Gradient
     ) -> None:
-        first, *others = (None if part is None else part.contiguous() for part in gradient)
+        first, *rest = (None if part is None else part.contiguous() for part in gradient)
         assert first is not None
         free = self.means_are_free(block)
         for lane in range(len(block.mean)):
@@ -265,12 +265,12 @@ class LaneStep:
                 EPSILON,
                 (0.0 if free else factor, factor),
                 block.scale[lane],
-                native.Gradient(first[lane], *(None if p is None else p[lane] for p in others)),
+                native.Gradient(first[lane], *(None if p is None else p[lane] for p in rest)),
             )
         native.make_steps(native_lanes[: len(block.mean)])
 
     def means_are_free(self, block: LaneBlock) -> bool:
-        """Whether the KL has no gradient by the means of a block."""
+        """Whether the KL has no gradient in the means of a block."""
         return False
 
     def step_block(self, k: int, block: LaneBlock, gradient: native.Gradient) -> None:

@@ -1,9 +1,9 @@
-"""Many networks of one shape as lanes of one program: a leading axis on everything.
+"""Many networks of one shape as lanes of one program, with a leading axis on all tensors.
 
 `Lanes` stacks the parameters that a task uses, body and head, of R networks into tensors
-`[R, ...]`, makes layers of what is drawn, and maps inputs to outputs `[R, B, C]` by batched
-products. `write_back` returns to each network what it has learnt: carrying a posterior forward,
-storing it and scoring it are the business of single networks.
+`[R, ...]`, makes layers from draws, and maps inputs to outputs `[R, B, C]` by batched products.
+`write_back` copies the learned parameters to the networks: single networks carry, store and score
+their posteriors.
 """
 
 from __future__ import annotations
@@ -30,37 +30,37 @@ from vcl_radial.posteriors import Posterior
 from vcl_radial.posteriors.families import name_of
 from vcl_radial.posteriors.rdp import RDP, HalfCauchyPrior, RDPNoise
 
-_AT_ONCE = 2**22
-"""Hidden units of rows and draws that `functions` holds at a time."""
+_CHUNK = 2**22
+"""Number of hidden units over rows and draws that `functions` computes at a time."""
 
 
 class FactorNoise(NamedTuple):
-    """What is random in the draws of an RDP, but for angles, which depend on its concentration."""
+    """The random numbers of an RDP's draws, except angles, which depend on the concentration."""
 
     factors: Tensor
-    """standard normal, `[lanes, n, 2, groups + 1]`"""
+    """standard normal noise of the factors, `[lanes, n, 2, groups + 1]`"""
     normal: Tensor
-    """standard normal, of the tangents, `[lanes, n, groups, D]`"""
+    """standard normal noise of the tangents, `[lanes, n, groups, D]`"""
     keys: Tensor
-    """of the angles of each draw, `[lanes, n]`"""
+    """keys of the angles of each draw, `[lanes, n]`"""
 
 
 class LaneNoise(NamedTuple):
-    """What is random in the draws of every lane, made beforehand."""
+    """The random numbers of the draws of every lane, made beforehand."""
 
     blocks: Sequence[Tensor]
     """the family's noise of each block, `[lanes, n, groups, D]`"""
     masks: Sequence[Tensor]
-    """of each dropout, `[lanes, n, B, features]`"""
+    """masks of each dropout, `[lanes, n, B, features]`"""
     factors: Sequence[FactorNoise]
-    """of each factor of an RDP"""
+    """noise of each factor of an RDP"""
 
-    def part(self, some: slice) -> LaneNoise:
-        """Some of the draws."""
+    def part(self, selected: slice) -> LaneNoise:
+        """The noise of a slice of the draws."""
         return LaneNoise(
-            [t[:, some] for t in self.blocks],
-            [t[:, some] for t in self.masks],
-            [FactorNoise(*(t[:, some] for t in of_factor)) for of_factor in self.factors],
+            [t[:, selected] for t in self.blocks],
+            [t[:, selected] for t in self.masks],
+            [FactorNoise(*(t[:, selected] for t in factor)) for factor in self.factors],
         )
 
 
@@ -80,10 +80,10 @@ class LaneBlock:
 
     @classmethod
     def stacked(cls, blocks: Sequence[PosteriorBlock]) -> LaneBlock:
-        """From those of single networks.
+        """Stack the blocks of single networks.
 
         Raises:
-            UserError: their noise has more parameters than a scale.
+            UserError: Their noise has more parameters than a scale.
         """
         if not blocks[0].family.uncorrelated:
             name = name_of(blocks[0].family)
@@ -112,7 +112,7 @@ _FACTOR = ("direction", "log_concentration", "loc", "rho")
 class LaneFactor:
     """An `RDPBlock` of every lane: its parameters `[R, ...]`, and its prior.
 
-    The first prior is that of all lanes; a carried one is given by its parameters.
+    All lanes share the first prior; a carried prior has its own parameters per lane.
     """
 
     parameters: list[Tensor]
@@ -121,7 +121,7 @@ class LaneFactor:
 
     @classmethod
     def stacked(cls, blocks: Sequence[RDPBlock]) -> LaneFactor:
-        """From those of single networks, whose first prior is one."""
+        """Stack the blocks of single networks, which must share their first prior."""
         prior, carried = blocks[0].first_prior, None
         if blocks[0].carried:
             carried = [_stack(blocks, f"prior_{name}") for name in _FACTOR]
@@ -130,7 +130,7 @@ class LaneFactor:
         return cls([_stack(blocks, name) for name in _FACTOR], prior, carried)
 
     def prior(self, lanes: int) -> RDP | HalfCauchyPrior:
-        """That of the first lanes."""
+        """The prior of the first lanes."""
         if self.carried is None:
             return self.first_prior
         return rdp(*(parameter[:lanes] for parameter in self.carried))
@@ -138,11 +138,11 @@ class LaneFactor:
     @staticmethod
     def posterior(parameters: Sequence[Tensor]) -> RDP:
         """The approximate posterior of these parameters."""
-        direction, *others = parameters
-        return rdp(normalize(direction, dim=-1), *others)
+        direction, *rest = parameters
+        return rdp(normalize(direction, dim=-1), *rest)
 
     def noise(self, n: int, generators: Sequence[torch.Generator]) -> FactorNoise:
-        """That of n draws of the lanes that these generators are of."""
+        """Draw the noise of n draws for one lane per generator."""
         direction, _, loc, _ = self.parameters
         lanes = [
             (
@@ -152,18 +152,18 @@ class LaneFactor:
             )
             for generator in generators
         ]
-        return FactorNoise(*(torch.stack(of_lanes) for of_lanes in zip(*lanes, strict=True)))
+        return FactorNoise(*(torch.stack(parts) for parts in zip(*lanes, strict=True)))
 
 
 class Lanes:
     """R networks of one shape, as far as a task uses them.
 
     Args:
-        networks: those whose parameters are stacked; equal but for the values.
-        task: whose head.
+        networks: the networks to stack, equal except for their parameters' values.
+        task: the task whose head is used.
 
     Raises:
-        UserError: a weight is frozen, or as in `LaneBlock.stacked`.
+        UserError: A weight is frozen, or as in `LaneBlock.stacked`.
     """
 
     def __init__(self, networks: Sequence[nn.Module], task: int) -> None:
@@ -176,9 +176,9 @@ class Lanes:
                     "lanes train all weights, and some of a network are frozen: train it alone"
                 )
         self.networks, self.task = networks, task
-        self.blocks = [LaneBlock.stacked(same) for same in zip(*self._blocks(), strict=True)]
-        """In the order in which a forward pass draws them."""
-        self.factors = [LaneFactor.stacked(same) for same in zip(*self._factors(), strict=True)]
+        self.blocks = [LaneBlock.stacked(group) for group in zip(*self._blocks(), strict=True)]
+        """The blocks in the order in which a forward pass draws them."""
+        self.factors = [LaneFactor.stacked(group) for group in zip(*self._factors(), strict=True)]
         points = [_points(network, task) for network in networks]
         self.points = {
             name: torch.stack([lane[name].detach() for lane in points]) for name in points[0]
@@ -188,23 +188,23 @@ class Lanes:
         self._template_dropout = _dropouts(self.template)
 
     def __len__(self) -> int:
-        """R."""
+        """The number of lanes R."""
         return len(self.networks)
 
     def layers(self, blocks: Sequence[Tensor], factors: Sequence[Tensor]) -> list[list[Tensor]]:
-        """Weight and bias of every layer, `[lanes, ...]`, of the draws of all blocks and factors.
+        """Weight and bias of every layer, `[lanes, ...]`, from draws of all blocks and factors.
 
-        Shapes: `[lanes, groups, D]`; the first axis may also be one of draws.
+        Shapes: `[lanes, groups, D]`; the first axis may also be draws.
         """
-        of_blocks, of_factors, made = iter(blocks), iter(factors), []
+        block_iter, factor_iter, result = iter(blocks), iter(factors), []
         for layer in self.template_layers:
-            drawn = [*islice(of_blocks, len(layer.posterior_blocks()))]
+            draws = [*islice(block_iter, len(layer.posterior_blocks()))]
             if isinstance(layer, RDPWeights):
-                parts = {name: next(of_factors) for name in layer.factor_blocks()}
-                made.append([layer.join(parts), *(bias.squeeze(-2) for bias in drawn)])
+                parts = {name: next(factor_iter) for name in layer.factor_blocks()}
+                result.append([layer.join(parts), *(bias.squeeze(-2) for bias in draws)])
             else:
-                made.append([part for part in layer.split(drawn) if part is not None])
-        return made
+                result.append([part for part in layer.split(draws) if part is not None])
+        return result
 
     def outputs(
         self,
@@ -215,13 +215,13 @@ class Lanes:
         *,
         shared: bool,
     ) -> Tensor:
-        """Outputs `[lanes, B, C]`, of all lanes, the first ones, or as many draws of one.
+        """Outputs `[lanes, B, C]` of all lanes, of the first lanes, or of draws of one lane.
 
-        Shapes: x `[lanes, B, ...]`, or `[B, ...]` where it is `shared`; what `layers` gives; points
-        `[lanes, ...]`; masks of each dropout `[lanes, B or 1, features]`.
+        Shapes: x `[lanes, B, ...]`, or `[B, ...]` where it is `shared`; layers as from `layers`;
+        points `[lanes, ...]`; masks of each dropout `[lanes, B or 1, features]`.
         """
         per_lane = None if shared else 0
-        # The layers hand out the weights that they are given only where gradients may be wanted.
+        # Layers use the weights of their sampler only where gradients are enabled.
         with torch.set_grad_enabled(True):
             mapped: Tensor = torch.vmap(self._outputs_of_one, in_dims=(per_lane, 0, 0, 0))(
                 x, layers, points, list(masks)
@@ -229,20 +229,20 @@ class Lanes:
         return mapped
 
     def noise(self, n: int, rows: int, generators: Sequence[torch.Generator]) -> LaneNoise:
-        """Of n draws in passes over so many rows."""
+        """Draw the noise of n draws in passes over `rows` rows."""
         blocks, masks = zip(
             *(self._noise(lane, n, rows, g) for lane, g in enumerate(generators)), strict=True
         )
         return LaneNoise(
-            [torch.stack(of_lanes) for of_lanes in zip(*blocks, strict=True)],
-            [torch.stack(of_lanes) for of_lanes in zip(*masks, strict=True)],
+            [torch.stack(noises) for noises in zip(*blocks, strict=True)],
+            [torch.stack(lane_masks) for lane_masks in zip(*masks, strict=True)],
             [factor.noise(n, generators) for factor in self.factors],
         )
 
     def _noise(
         self, lane: int, n: int, rows: int, generator: torch.Generator
     ) -> tuple[list[Tensor], list[Tensor]]:
-        """Of the blocks of a lane, and of its dropouts, `[n, ...]`."""
+        """Draw the noise of a lane's blocks and the masks of its dropouts, `[n, ...]`."""
         return (
             [block.noise(n, lane, generator) for block in self.blocks],
             [m.draw_mask(n, rows, generator) for m in _dropouts(self.networks[lane])],
@@ -252,44 +252,43 @@ class Lanes:
     def functions(
         self, x: Tensor, samples: int, generators: Sequence[torch.Generator]
     ) -> Iterator[Tensor]:
-        """Outputs under draws that all rows share, some draws at a time, `[S, R, n, C]`.
+        """Outputs under draws that all rows share, in chunks of draws, `[S, R, n, C]`.
 
-        They are computed lane by lane, so that they are the same to the last bit whichever lanes
-        are beside one another: what is left at the end of vector instructions is rounded otherwise,
-        and so are products of matrices that begin elsewhere in memory.
+        Each lane is computed alone. Otherwise its last bits would depend on the other lanes: the
+        remainder after vector instructions and the address of a matrix change rounding.
 
         Args:
             x: inputs of each lane, `[R, n, ...]`.
-            samples: how many draws.
-            generators: of each lane.
+            samples: number of draws.
+            generators: generator of each lane.
         """
-        drawn = [self._drawn(lane, samples, g) for lane, g in enumerate(generators)]
+        draws = [self._draw_layers(lane, samples, g) for lane, g in enumerate(generators)]
         shapes = [layer.shape for layer in self.template_layers]
         shapes += [p.shape[1:] for p in self.points.values()]
-        at_once = max(1, _AT_ONCE // (x.shape[1] * max(shape[0] for shape in shapes)))
-        for start in range(0, samples, at_once):
-            some, found = slice(start, min(start + at_once, samples)), []
-            count = some.stop - start
-            for lane, (layers, masks) in enumerate(drawn):
-                # Where nothing is random, all draws are one.
+        chunk = max(1, _CHUNK // (x.shape[1] * max(shape[0] for shape in shapes)))
+        for start in range(0, samples, chunk):
+            selected, chunk_outputs = slice(start, min(start + chunk, samples)), []
+            count = selected.stop - start
+            for lane, (layers, masks) in enumerate(draws):
+                # Without randomness one draw serves for all.
                 n = count if layers or masks else 1
                 f = self.outputs(
                     x[lane].clone(),
-                    [[part[some] for part in layer] for layer in layers],
+                    [[part[selected] for part in layer] for layer in layers],
                     {
                         name: p[lane].clone().expand(n, *p.shape[1:])
                         for name, p in self.points.items()
                     },
-                    [mask[some] for mask in masks],
+                    [mask[selected] for mask in masks],
                     shared=True,
                 )
-                found.append(f.expand(count, *f.shape[1:]))
-            yield torch.stack(found, dim=1)
+                chunk_outputs.append(f.expand(count, *f.shape[1:]))
+            yield torch.stack(chunk_outputs, dim=1)
 
-    def _drawn(
+    def _draw_layers(
         self, lane: int, samples: int, generator: torch.Generator
     ) -> tuple[list[list[Tensor]], list[Tensor]]:
-        """Layers under draws of a lane, `[samples, ...]`, and masks that all rows share."""
+        """Draw the layers of a lane, `[samples, ...]`, and masks that all rows share."""
         noises, masks = self._noise(lane, samples, 1, generator)
         blocks = [
             torch.addcmul(b.mean[lane].clone(), b.scale[lane].clone(), noise)
@@ -301,7 +300,7 @@ class Lanes:
 
     @torch.no_grad()
     def write_back(self) -> None:
-        """Give every network its lane's parameters."""
+        """Copy each lane's parameters to its network."""
         for lane, (network, blocks, factors) in enumerate(
             zip(self.networks, self._blocks(), self._factors(), strict=True)
         ):
@@ -315,7 +314,7 @@ class Lanes:
                 point.copy_(self.points[name][lane])
 
     def carried(self) -> Lanes:
-        """The lanes when every posterior has become the prior."""
+        """Make every posterior the prior, and return the new lanes."""
         self.write_back()
         for network in self.networks:
             consolidate(network, [self.task])
@@ -323,19 +322,19 @@ class Lanes:
 
     def _blocks(self) -> list[list[PosteriorBlock]]:
         return [
-            [block for weights in of_lane for block in weights.posterior_blocks()]
-            for of_lane in self._weights()
+            [block for weights in layers for block in weights.posterior_blocks()]
+            for layers in self._weights()
         ]
 
     def _factors(self) -> list[list[RDPBlock]]:
         return [
             [
                 block
-                for weights in of_lane
+                for weights in layers
                 if isinstance(weights, RDPWeights)
                 for block in weights.factor_blocks().values()
             ]
-            for of_lane in self._weights()
+            for layers in self._weights()
         ]
 
     def _weights(self) -> list[list[VariationalWeights]]:
@@ -349,8 +348,8 @@ class Lanes:
         masks: list[Tensor],
     ) -> Tensor:
         for weights, (weight, *bias) in zip(self.template_layers, layers, strict=True):
-            drawn = weight, (bias[0] if bias else None)
-            weights.sampler = lambda drawn=drawn: drawn
+            draw = weight, (bias[0] if bias else None)
+            weights.sampler = lambda draw=draw: draw
         for dropout, mask in zip(self._template_dropout, masks, strict=bool(masks)):
             dropout.mask = mask
         outputs: Tensor = functional_call(self.template, points, (x, self.task))
@@ -358,7 +357,7 @@ class Lanes:
 
 
 def draw_factor(posterior: RDP, noise: FactorNoise, sample: int) -> Tensor:
-    """The lanes' groups of this sample, `[lanes, groups, D]`."""
+    """A draw of the lanes' groups for this sample, `[lanes, groups, D]`."""
     direction = posterior.direction
     groups, D = direction.mean_direction.shape[-2:]
     angle = torch.stack(
@@ -380,7 +379,7 @@ def _dropouts(network: nn.Module) -> list[MCDropout]:
 
 def _points(network: nn.Module, task: int) -> dict[str, nn.Parameter]:
     """The point estimates that a task uses, by name."""
-    elsewhere = {
+    posterior_weights = {
         id(parameter)
         for module in network.modules()
         if isinstance(module, MultiHead)
@@ -397,5 +396,5 @@ def _points(network: nn.Module, task: int) -> dict[str, nn.Parameter]:
     return {
         name: parameter
         for name, parameter in network.named_parameters()
-        if id(parameter) not in elsewhere | in_weights
+        if id(parameter) not in posterior_weights | in_weights
     }

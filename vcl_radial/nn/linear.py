@@ -1,4 +1,4 @@
-"""Fully connected layers: Bayesian, and their point-estimate counterpart."""
+"""Fully connected layers: Bayesian layers and their point-estimate counterpart."""
 
 from __future__ import annotations
 
@@ -8,27 +8,27 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from vcl_radial.nn.states import LayerOfAKind
+from vcl_radial.nn.states import LayerWithKind
 from vcl_radial.nn.weights import LayerSettings, PosteriorSettings
 
 
 def he_normal(out_features: int, in_features: int) -> Tensor:
-    """Weights `[out, in]` drawn from N(0, 2 / in) (He et al. 2015, Eq. 10)."""
+    """Draw weights `[out, in]` from N(0, 2 / in) (He et al. 2015, Eq. 10)."""
     weight = torch.empty(out_features, in_features)
-    if weight.is_meta:  # nothing to draw, and PyTorch would take a second to import what says so
+    if weight.is_meta:  # there is nothing to draw, and PyTorch's import for it takes a second
         return weight
     return nn.init.kaiming_normal_(weight, nonlinearity="relu")
 
 
-class BayesianLinear(LayerOfAKind):
-    """y = x W' + b with (W, b) drawn from the posterior anew at every call.
+class BayesianLinear(LayerWithKind):
+    """y = x W' + b, a layer that draws (W, b) from the posterior at every call.
 
     Shapes: x `[..., in_features]`, y `[..., out_features]`. The means start at He's
     initialisation, the biases at 0.
     """
 
     draws_of: Callable[[Tensor], Tensor | None] | None = None
-    """Where set, what it gives for an input takes the place of a draw; see `nn.shared_inputs`."""
+    """Where set, it gives the output for an input instead of a draw; see `nn.shared_inputs`."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class BayesianLinear(LayerOfAKind):
 
     @property
     def plain(self) -> nn.Linear:
-        """The layer of this form with point estimates, without memory for them."""
+        """The point-estimate layer of this shape, without memory for weights."""
         kind = next(self.weights.parameters()).dtype
         features = self.in_features, self.out_features
         return nn.Linear(*features, self.has_bias, device="meta", dtype=kind)
@@ -58,7 +58,7 @@ class BayesianLinear(LayerOfAKind):
         return linear(x, weight, bias)
 
 
-class PointLinear(LayerOfAKind, nn.Linear):
+class PointLinear(LayerWithKind, nn.Linear):
     """`torch.nn.Linear` that starts where the means of `BayesianLinear` start."""
 
     def reset_parameters(self) -> None:

@@ -3,12 +3,12 @@
     f_c(x; w) ~ f_c(x; m) + J_c(x) (w - m),    w ~ q,    m and s^2 the weights' means and variances
     E f_c(x) = f_c(x; m),    Var f_c(x) = sum_i J_ci(x)^2 s_i^2
 
-(Rudner et al. 2022, section 3, with the diagonal of the covariance alone.) A draw takes one pass in
-forward mode, whatever the posterior. In the variance the weights are uncorrelated under q: those of
-a radial group are, since their direction is uniform. The derivative of an output in a linear
-layer's weight is an outer product, of the gradient g_c at the layer's output and the layer's input
-a, so that its part of the variance is (g_c^2)' S (a^2), with S the variances as the layer's matrix:
-no Jacobian is held.
+(Rudner et al. 2022, section 3, with the diagonal of the covariance only). A draw takes one pass in
+forward mode, whatever the posterior. The variance takes the weights as uncorrelated under q, which
+is exact for a radial group, since its direction is uniform. The derivative of an output in a linear
+layer's weight is the outer product of the gradient g_c at the layer's output and the layer's input
+a. So its part of the variance is (g_c^2)' S (a^2), with S the matrix of the layer's variances: no
+Jacobian is stored.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ def linearised(network: nn.Module, moves: Mapping[str, Tensor], *inputs: Any) ->
     """f(x; m) + J(x) v, with m the network's parameters; the outputs of a call, `[B, C]`.
 
     Args:
-        network: called with the inputs.
+        network: the network to call with the inputs.
         moves: v by parameter name; parameters without a name here do not move.
-        inputs: x, and a task where the network takes one.
+        inputs: x, and a task for a network that takes one.
     """
     means = {name: weight for name, weight in network.named_parameters() if name in moves}
 
@@ -41,27 +41,27 @@ def linearised(network: nn.Module, moves: Mapping[str, Tensor], *inputs: Any) ->
         return output
 
     at_means, along = jvp(outputs, (means,), ({name: moves[name] for name in means},))[:2]
-    drawn: Tensor = at_means + along
-    return drawn
+    total: Tensor = at_means + along
+    return total
 
 
 class Moments(NamedTuple):
-    """Mean and variance of the outputs, `[B, C]` both."""
+    """Mean and variance of the outputs, both `[B, C]`."""
 
     mean: Tensor
     variance: Tensor
 
 
 def output_moments(network: nn.Module, call: Callable[[], Tensor]) -> Moments:
-    """The moments of what a call of the network gives, with gradient where gradients are wanted.
+    """The moments of the outputs of a call, with gradient where gradients are enabled.
 
     Args:
-        network: whose linear layers have a posterior; layers of point estimates are exact.
+        network: the network; its linear layers with a posterior are linearised, others are exact.
         call: calls the network on points and gives outputs `[B, C]`.
 
     Raises:
-        UserError: the posterior of a layer is not known here, or it is called in another way than
-            once with one vector for each point.
+        UserError: The posterior of a layer is not supported, or a layer is not called exactly once
+            with one vector for each point.
     """
     differentiable = torch.is_grad_enabled()
     layers = _layers(network)
@@ -89,7 +89,7 @@ def output_moments(network: nn.Module, call: Callable[[], Tensor]) -> Moments:
 
 
 def _variances(layer: BayesianLinear, inputs: Tensor) -> Tensor:
-    """What a layer's noise adds to the variance of each of its units, S (a^2), `[B, out]`."""
+    """The variance of a layer's units by the noise of its weights, S (a^2), `[B, out]`."""
     noises = [block.weight_noise().square() for block in layer.weights.posterior_blocks()]
     weight, bias = layer.weights.split(noises)
     added = inputs.square() @ weight.mT
@@ -97,15 +97,15 @@ def _variances(layer: BayesianLinear, inputs: Tensor) -> Tensor:
 
 
 def require_linear(network: nn.Module) -> list[BayesianLinear]:
-    """The layers of a network that have a posterior, so far as there are any.
+    """The layers of a network that have a posterior, if there are any.
 
     Raises:
-        UserError: one is no linear layer with a Gaussian or radial posterior.
+        UserError: A layer with a posterior is not linear, or is neither Gaussian nor radial.
     """
     layers = [module for module in network.modules() if isinstance(module, BayesianLinear)]
-    known = {id(layer.weights) for layer in layers if layer.weights.uncorrelated}
+    supported = {id(layer.weights) for layer in layers if layer.weights.uncorrelated}
     for name, module in network.named_modules():
-        if isinstance(module, VariationalWeights) and id(module) not in known:
+        if isinstance(module, VariationalWeights) and id(module) not in supported:
             raise UserError(
                 f"a network is linearised in the weights of linear layers with a Gaussian or "
                 f"radial posterior, and {name!r} is not of one: such a method serves "

@@ -13,25 +13,25 @@ from vcl_radial.posteriors import Posterior
 from vcl_radial.posteriors.correlated import Correlated
 
 START = 0.1
-"""The root mean square of a factor at the start, which is the length of each row of U.
+"""The initial root mean square of a factor, which is the length of each row of U.
 
-At U = 0 the KL and the likelihood have no slope along it, so that it would stay there. With this
-length the precision along each row is 1 % above the diagonal one.
+At U = 0 the KL and the likelihood have no slope in U, so that it would stay 0. With this length the
+precision along each row is 1 % above the diagonal one.
 """
 
 _SEED = 0
 
 
 class LowRankBlock(PosteriorBlock):
-    """A `PosteriorBlock` whose family has a factor U too: U = factor / sqrt(D).
+    """A `PosteriorBlock` of a family with a factor U = factor / sqrt(D).
 
-    The parameter `factor` has shape `[groups, R, D]`, R at most D, and is carried as mean and scale
-    are. Its entries are of order 1 where correlations are, whatever D is: a step of Adam changes
-    the length of a row of U by about the learning rate, as it does the log of a scale. Were U the
-    parameter, the noise of the gradients would let its rows grow sqrt(D) times as fast.
+    The parameter `factor` has shape `[groups, R, D]`, R at most D, and is carried like mean and
+    scale. Its entries are of order 1 where weights are correlated, whatever D is: a step of Adam
+    changes the length of a row of U by about the learning rate, as it does the log of a scale. With
+    U as the parameter, gradient noise would let its rows grow sqrt(D) times as fast.
 
-    The factor starts at normal numbers of a fixed seed: the global generator is left as it was, so
-    that the means start where those of any other family do.
+    The factor starts at normal numbers of a fixed seed: the global generator does not change, so
+    that the means start as in any other family.
     """
 
     factor: nn.Parameter
@@ -44,11 +44,11 @@ class LowRankBlock(PosteriorBlock):
         groups, D = mean.shape
         self.factor = nn.Parameter(_start((groups, rank, D)).to(mean))
         self.register_buffer("prior_factor", torch.zeros_like(self.factor))
-        self._held: Correlated | None = None
+        self._held_posterior: Correlated | None = None
 
     @torch.no_grad()
     def restart_noise(self) -> None:
-        """Give scales and factor the values that they had before the first task, unless frozen."""
+        """Reset scales and factor to their values before the first task, unless frozen."""
         super().restart_noise()
         if self.factor.requires_grad:
             self.factor.copy_(_start(self.factor.shape))
@@ -56,27 +56,28 @@ class LowRankBlock(PosteriorBlock):
     @property
     def posterior(self) -> Correlated:
         """The approximate posterior q(w)."""
-        held = None if torch.is_grad_enabled() else self._held
-        return self._of(self.mean, softplus(self.rho), self.factor) if held is None else held
+        if self._held_posterior is not None and not torch.is_grad_enabled():
+            return self._held_posterior
+        return self._make_posterior(self.mean, softplus(self.rho), self.factor)
 
     @property
     def prior(self) -> Any:
         """The prior p(w): Gaussian before the first task, afterwards of low rank too."""
         if not self.carried:
             return super().prior
-        return self._of(self.prior_mean, self.prior_scale, self.prior_factor)
+        return self._make_posterior(self.prior_mean, self.prior_scale, self.prior_factor)
 
     @torch.no_grad()
-    def hold_scale(self, hold: bool) -> None:
-        """Compute scale and root once for all draws without gradient, until told otherwise."""
-        self._held = self.posterior.to_prior() if hold else None
+    def hold_scale(self, on: bool) -> None:
+        """Switch on or off that draws without gradient share one scale and root."""
+        self._held_posterior = self.posterior.to_prior() if on else None
 
     def weight_noise(self) -> Tensor:
         """The standard deviation of each weight's noise, correlations included, `[groups, D]`."""
         return self.posterior.deviation()
 
     def prior_noise(self) -> Tensor:
-        """The same under the prior."""
+        """The standard deviation of each weight's noise under the prior, `[groups, D]`."""
         return cast(Tensor, self.prior.deviation() if self.carried else self.prior_scale)
 
     @torch.no_grad()
@@ -84,8 +85,8 @@ class LowRankBlock(PosteriorBlock):
         """Make the precision diag(diagonal) + rows' rows.
 
         Args:
-            diagonal: `[groups, D]`, above 0.
-            rows: `[groups, R, D]`, or fewer rows.
+            diagonal: the diagonal part, `[groups, D]`, above 0.
+            rows: the rows of the low-rank part, `[groups, R, D]`, or fewer rows.
         """
         scale = diagonal.rsqrt()
         self.rho.copy_(rho_of(scale))
@@ -98,12 +99,12 @@ class LowRankBlock(PosteriorBlock):
         super().consolidate()
         self.prior_factor.copy_(self.factor)
 
-    def _of(self, mean: Tensor, scale: Tensor, factor: Tensor) -> Correlated:
-        of_group = factor * factor.shape[-1] ** -0.5
-        return cast(type[Correlated], self.family)(mean, scale, of_group)
+    def _make_posterior(self, mean: Tensor, scale: Tensor, factor: Tensor) -> Correlated:
+        U = factor * factor.shape[-1] ** -0.5
+        return cast(type[Correlated], self.family)(mean, scale, U)
 
 
 def _start(shape: Sequence[int]) -> Tensor:
-    """A factor as it is before the first task."""
+    """The initial factor."""
     normal = torch.randn(*shape, generator=torch.Generator().manual_seed(_SEED))
     return normal.mul_(START)

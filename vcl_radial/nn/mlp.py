@@ -28,10 +28,10 @@ class MLP(nn.Module):
         in_features: size of one flattened input.
         classes: outputs of a head.
         hidden: units of each hidden layer.
-        multi_head: a head for each task instead of one for all.
-        posterior: a variational family for all weights, by its settings or just its name or class;
+        multi_head: whether each task has a head, instead of one head for all.
+        posterior: settings of the variational family of all weights, or just its name or class;
             None or "none" for point estimates.
-        point_heads: point estimates in the heads, whatever the body has.
+        point_heads: whether the heads have point estimates, whatever the body has.
         precision: "bfloat16" computes the products of the body in that type (autocast); weights, KL
             and the head stay as they are.
         dropout: probability of `MCDropout` before every layer, the first one and the head too.

@@ -1,4 +1,4 @@
-"""Where a posterior starts, and how far it has gone from its prior, layer by layer."""
+"""The start of a posterior and its distance from its prior, layer by layer."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from vcl_radial.nn.heads import MultiHead
 from vcl_radial.nn.weights import VariationalWeights
 
 AT_REST = 0.1
-"""A unit whose weights have moved by less than this, as `LayerMovement.moved`, is at rest."""
+"""A unit is at rest if its weights moved by less than this, measured as `LayerMovement.moved`."""
 
 
 class LayerMovement(NamedTuple):
-    """A layer's posterior against its prior, in units that hold for every family.
+    """The distance of a layer's posterior from its prior, in units that fit every family.
 
-    The noise of a weight is the standard deviation of its draws: the scale of a Gaussian, scale /
-    sqrt(D) of a radial posterior.
+    The noise of a weight is the standard deviation of its draws: the scale of a Gaussian, and
+    scale / sqrt(D) of a radial posterior.
     """
 
     layer: str
-    """the name in the network; `head` for the head of whatever task"""
+    """the name in the network; `head` for the head of any task"""
     kl: float
     """KL(q || p) in nats"""
     moved: float
@@ -42,7 +42,7 @@ class LayerStart(NamedTuple):
     """The noise that a layer starts with."""
 
     layer: str
-    """as `LayerMovement.layer`"""
+    """the name in the network, as in `LayerMovement.layer`"""
     scale: float
     """sigma, geometric mean"""
     group_size: int
@@ -60,9 +60,9 @@ class LayerStart(NamedTuple):
 
 @torch.no_grad()
 def layer_starts(network: nn.Module) -> list[LayerStart]:
-    """The noise in the body's layers and in a new head, a row for each size of their groups.
+    """The noise in the body's layers and in a new head, one row per group size.
 
-    Layers that are not made of blocks of a family alone are left out, as in `movement`.
+    Layers with other weights than blocks of a family are left out, as in `movement`.
     """
     layers = list(_layers(network, []))
     for name, module in network.named_modules():
@@ -85,14 +85,14 @@ def layer_starts(network: nn.Module) -> list[LayerStart]:
 def movement(network: nn.Module, tasks: Collection[int]) -> list[LayerMovement]:
     """The movement of the body's layers and of the heads of these tasks, in the network's order.
 
-    Layers that are not made of blocks of a family alone (`VariationalWeights.all_in_blocks`) are
+    Layers with other weights than blocks of a family (not `VariationalWeights.all_in_blocks`) are
     left out.
     """
     return [_movement(layer, weights) for layer, weights in _layers(network, tasks)]
 
 
 def _layers(network: nn.Module, tasks: Collection[int]) -> Iterator[tuple[str, VariationalWeights]]:
-    """Layers that are made of blocks of a family alone, with their names."""
+    """The layers whose weights are all in blocks of a family, with their names."""
     used = set(variational_weights(network, tasks))
     for name, module in network.named_modules():
         if module in used and isinstance(module, VariationalWeights) and module.all_in_blocks:
@@ -105,8 +105,8 @@ def _movement(layer: str, weights: VariationalWeights) -> LayerMovement:
     priors = [block.prior_noise() for block in blocks]
     moved = [(b.mean - b.prior_mean).abs() / p for b, p in zip(blocks, priors, strict=True)]
     ratios = [noise / prior for noise, prior in zip(noises, priors, strict=True)]
-    of_units, _ = weights.split(moved)
-    at_rest = of_units.flatten(1).square().mean(1).sqrt() < AT_REST
+    unit_moves, _ = weights.split(moved)
+    at_rest = unit_moves.flatten(1).square().mean(1).sqrt() < AT_REST
     return LayerMovement(
         layer,
         float(weights.kl()),

@@ -1,4 +1,4 @@
-"""Which parameters of a network a task uses."""
+"""The parameters of a network that a task uses."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def parameters_of_heads(network: nn.Module) -> set[int]:
 
 
 def parameters_in_use(network: nn.Module, tasks: Collection[int]) -> dict[str, nn.Parameter]:
-    """The trainable parameters that these tasks use, by name: the body's and their own heads'."""
+    """The trainable parameters of the body and of the heads of these tasks, by name."""
     labels = {str(task) for task in tasks}
-    others = {
+    head_parameters = {
         id(parameter)
         for module in network.modules()
         if isinstance(module, MultiHead)
@@ -33,5 +33,5 @@ def parameters_in_use(network: nn.Module, tasks: Collection[int]) -> dict[str, n
     return {
         name: parameter
         for name, parameter in network.named_parameters()
-        if parameter.requires_grad and id(parameter) not in others
+        if parameter.requires_grad and id(parameter) not in head_parameters
     }

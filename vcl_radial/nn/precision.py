@@ -1,4 +1,4 @@
-"""Products in bfloat16: of a network's body, and of nothing else."""
+"""Products in bfloat16, in a network's body only."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from torch import Tensor
 
 
 def features_in(body: Callable[[Tensor], Tensor], x: Tensor, *, bfloat16: bool) -> Tensor:
-    """What a body gives, in the type of x; with `bfloat16` by products in that type (autocast).
+    """The features of a body, in the type of x; with `bfloat16` its products have that type.
 
-    Heads are left out: logits of 8 bits would rank what they are of by ties.
+    Heads stay in the type of x: logits of 8 bits would have ties between inputs.
     """
-    # Shapes alone, which tell a run's memory, have no autocast: float32 bounds it from above.
+    # Meta tensors, which estimate a run's memory, have no autocast: float32 is an upper bound.
     if not bfloat16 or x.is_meta:
         return body(x)
     with torch.autocast(x.device.type, torch.bfloat16):

@@ -6,10 +6,10 @@
 | column   | the weights of one input unit or channel       | Eqs. 14 and 15   |
 | double   | a row of A and a column of B, with W = A * B   | Eqs. 16 to 18    |
 
-The paper writes double grouping as a product of the densities of rows and columns. As in its
-authors' code a layer's weight is the product, entry by entry, of a row factor and a column factor,
-each an RDP with a prior of its own; the divergence is that of both factors. Biases have a
-mean-field Gaussian posterior there and here.
+The paper writes double grouping as a product of the densities of rows and columns. Here, as in its
+authors' code, a layer's weight is the product, entry by entry, of a row factor and a column factor.
+Each factor is an RDP with its own prior, and their divergences add up. Biases have a mean-field
+Gaussian posterior in both.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from vcl_radial import native
 from vcl_radial.errors import UserError, bad_value
 from vcl_radial.nn.blocks import PosteriorBlock, inverse_softplus, softplus
 from vcl_radial.nn.grouping import Layer
-from vcl_radial.nn.states import OfAKind
+from vcl_radial.nn.states import ModuleWithKind
 from vcl_radial.nn.weights import PosteriorSettings, VariationalWeights
 from vcl_radial.posteriors.bessel import bessel_ratio
 from vcl_radial.posteriors.log_normal_radius import LogNormal
@@ -38,16 +38,16 @@ from vcl_radial.posteriors.von_mises_fisher import VonMisesFisher, concentration
 
 @dataclass(frozen=True)
 class RDPSettings:
-    """The grouping of an RDP, where it starts and the first prior.
+    """The grouping of an RDP, its start and its first prior.
 
     Attributes:
         grouping: "row", "column" or "double".
         initial_noise: the standard deviation tau of one weight's noise at the start, along the
             radius and across it; the default is that of a Gaussian at rho = -6.
-        prior_scale: gamma of the first prior; see `HalfCauchyPrior`.
+        prior_scale: scale gamma of the first prior; see `HalfCauchyPrior`.
         prior_length: A_D(kappa_p), the length of the mean of a direction under the first prior, in
-            [0, 1); at 0 its directions are uniform. The paper has a kappa_p (Eqs. 5 and 11) without
-            a value; the default is that of its authors' code for image classes, which has 0.5 for
+            [0, 1); at 0 directions are uniform. The paper gives no value of kappa_p (Eqs. 5 and
+            11). The default is that of its authors' code for image classes; the code has 0.5 for
             regression (github.com/ChangYong-Oh/RadiusDirectionPosteriors, `PRIOR_EPSILON` = 1 -
             length).
     """
@@ -81,12 +81,12 @@ class RDPSettings:
         return f"posterior = 'rdp', grouping = {self.grouping!r}"
 
     def make_weights(self, weight: Tensor, bias: Tensor | None) -> RDPWeights:
-        """The posterior over a layer's weights with these means."""
+        """Make the posterior over a layer's weights with these means."""
         return RDPWeights(weight, bias, self)
 
 
-class RDPBlock(OfAKind):
-    """An `RDP` over groups `[groups, D]`, and the prior that it is held against.
+class RDPBlock(ModuleWithKind):
+    """An `RDP` over groups `[groups, D]`, and its prior.
 
     The concentration is exp(log_concentration), the scales of the factors are softplus(rho). The
     prior starts as the `HalfCauchyPrior`; `consolidate` makes the posterior the prior. Both travel
@@ -98,7 +98,7 @@ class RDPBlock(OfAKind):
         first_prior: the prior before the first task.
 
     Raises:
-        UserError: groups of one weight or of zeros have no direction.
+        UserError: Groups of one weight or of zeros have no direction.
     """
 
     prior_direction: Tensor
@@ -117,11 +117,11 @@ class RDPBlock(OfAKind):
                 at="grouping",
             )
         share = noise**2 / radius.square().mean().item()
-        # A factor's log has this standard deviation, and so has the log radius: E r^2 is
+        # The logs of a factor and of the radius have this standard deviation: E r^2 is
         # (1 + share) (E r)^2.
         spread = math.sqrt(math.log1p(share))
-        # E w = E r A(kappa) mu, with E r = exp(loc + spread^2 / 2), is to be the given mean, and
-        # E r^2 A(kappa) / kappa the variance across it.
+        # The initial mean has to be E w = E r A(kappa) mu, with E r = exp(loc + spread^2 / 2), and
+        # the variance across it E r^2 A(kappa) / kappa.
         concentration = concentration_for_variance(share / (1 + share), D)
         shrinkage = bessel_ratio(D / 2, torch.tensor(concentration, dtype=torch.float64)).item()
         log_radius = radius.log() - math.log(shrinkage) - spread**2 / 2
@@ -162,8 +162,8 @@ class RDPBlock(OfAKind):
     def consolidate(self) -> None:
         """Make the posterior the prior: p(w) <- q(w).
 
-        The direction is brought back to unit length, which is the same posterior: an optimiser's
-        steps only ever lengthen it, and each task is to turn it as easily as the one before.
+        The direction gets unit length again, which does not change the posterior. An optimiser's
+        steps lengthen it, which would make it harder to turn in each task.
         """
         if self.direction.requires_grad:
             self.direction.copy_(normalize(self.direction, dim=1))
@@ -175,7 +175,7 @@ class RDPBlock(OfAKind):
 
     @torch.no_grad()
     def restart_noise(self) -> None:
-        """Give concentration and spreads their values of before the first task, unless frozen."""
+        """Reset concentration and spreads to their values before the first task, unless frozen."""
         for parameter, value in zip(
             (self.log_concentration, self.rho), self._first_noise, strict=True
         ):
@@ -192,7 +192,7 @@ class RDPBlock(OfAKind):
         return super().get_extra_state() | {"carried": self.carried}
 
     def set_extra_state(self, state: dict[str, Any]) -> None:
-        """Take over what `get_extra_state` gave."""
+        """Restore the state of `get_extra_state`."""
         self.carried = state["carried"]
 
 
@@ -202,11 +202,11 @@ class RDPWeights(VariationalWeights):
     Args:
         weight: the initial means of the weight, `[out, in, ...]`.
         bias: the initial means of the bias, `[out]`, or None.
-        settings: the grouping, where it starts and the first prior.
+        settings: the grouping, start and first prior.
     """
 
     def __init__(self, weight: Tensor, bias: Tensor | None, settings: RDPSettings) -> None:
-        nn.Module.__init__(self)  # not the parent's: it makes blocks of a location-scale family
+        nn.Module.__init__(self)  # the parent's would make blocks of a location-scale family
         self.settings, self.shape = settings, weight.shape
         rows, columns, noise = None, None, settings.initial_noise
         if settings.grouping == "double":
@@ -252,27 +252,27 @@ class RDPWeights(VariationalWeights):
             block.consolidate()
 
     def restart_noise(self) -> None:
-        """Give all noise the size that it had before the first task."""
+        """Reset all noise to its size before the first task."""
         for block in self._parts():
             block.restart_noise()
 
     def _parts(self) -> list[RDPBlock | PosteriorBlock]:
-        """The factors of the weight and the bias, those that there are."""
+        """The factors of the weight, and the bias if there is one."""
         return [*self.factor_blocks().values(), *self.posterior_blocks()]
 
-    def _join(self, look: Callable[[RDP], Tensor]) -> Tensor:
-        """The weight from what a look at the factors' posteriors gives, `[groups, D]` each."""
+    def _join(self, compute: Callable[[RDP], Tensor]) -> Tensor:
+        """Join values `[groups, D]`, computed from the factors' posteriors, to a weight."""
         return self.join(
-            {name: look(block.posterior) for name, block in self.factor_blocks().items()}
+            {name: compute(block.posterior) for name, block in self.factor_blocks().items()}
         )
 
     def factor_blocks(self) -> dict[str, RDPBlock]:
-        """Of the weight, by name: "rows", "columns", or both."""
+        """The factors of the weight by name: "rows", "columns", or both."""
         blocks = {"rows": self.rows, "columns": self.columns}
         return {name: block for name, block in blocks.items() if block is not None}
 
     def join(self, factors: Mapping[str, Tensor]) -> Tensor:
-        """The weight `[..., out, in, ...]` from its factors, `[..., groups, D]` each."""
+        """Join factors `[..., groups, D]` to a weight `[..., out, in, ...]`."""
         parts = []
         for name, factor in factors.items():
             outputs, inputs, *kernel = self.shape
@@ -286,15 +286,15 @@ class RDPWeights(VariationalWeights):
 
 
 def rdp(mu: Tensor, log_concentration: Tensor, loc: Tensor, rho: Tensor) -> RDP:
-    """The RDP of unit vectors and a block's parameters `[..., groups, D]`, `[...]`, and so on."""
+    """The RDP with mean directions mu `[..., groups, D]` and a block's other parameters."""
     concentration = log_concentration.double().exp().unsqueeze(-1)
     return RDP(VonMisesFisher(mu, concentration), LogNormal(loc, softplus(rho)))
 
 
 def angles_of_key(groups: int, concentration: Tensor, D: int, key: int) -> Tensor:
-    """Angles of as many groups of D weights, which depend on the key alone; `[groups]` on the CPU.
+    """Angles of groups of D weights, which depend on the key alone; `[groups]` on the CPU.
 
-    The compiled library draws them where there is one, else they are those of `draw_angle`.
+    The compiled library draws them; without it, `draw_angle` does.
     """
     if native.library() is not None:
         return native.angles(groups, concentration.item(), D, key)

@@ -13,30 +13,30 @@ from vcl_radial.errors import bad_value
 from vcl_radial.nn.conv import PointConv2d
 
 _BLOCKS: Final = (2, 4, 8)
-"""Multiples of the channels; every block halves the places."""
+"""Multiples of the channels per block; every block halves height and width."""
 
 _FEW: Final = 8
-"""Channels, as many as AVX2 computes at once."""
+"""Number of channels that AVX2 computes at a time."""
 
 
 class ResNet(nn.Module):
     """Features `[B, 16 channels]` of images `[B, C, H, W]`: mean and maximum over all places.
 
     A convolution of 5x5 and step 2 with C channels, then three residual blocks of 2C, 4C and 8C
-    channels (He et al. 2016, Fig. 2, shortcuts of option B). Each halves the places. With C = 16
-    and three colours there are 302,256 weights.
+    channels (He et al. 2016, Fig. 2, shortcuts of option B). Each halves height and width. With
+    C = 16 and three colours there are 302,256 weights.
 
-    Every convolution is followed by batch normalisation (Ioffe and Szegedy 2015, Eq. 1) without
-    scales and shifts that are learnt: all weights are those of convolutions, and so have a
-    posterior. Its means and variances are running averages over the batches of training, which go
-    on from task to task. Normalisation image by image removes what a few lesions add to a channel.
+    Batch normalisation (Ioffe and Szegedy 2015, Eq. 1) without learned scales and shifts follows
+    every convolution: all weights belong to convolutions, and so have a posterior. Its means and
+    variances are running averages over the batches of training, and continue from task to task.
+    Normalisation per image would remove the contribution of a few lesions to a channel.
 
     Args:
-        shape: of one image, (C, H, W).
-        channels: C, of the first convolution.
+        shape: shape of one image, (C, H, W).
+        channels: C, the channels of the first convolution.
 
     Raises:
-        UserError: the inputs are no images.
+        UserError: The inputs are not images.
     """
 
     def __init__(self, shape: Sequence[int], channels: int = 16) -> None:
@@ -64,7 +64,7 @@ class ResNet(nn.Module):
 
 
 class _Convolution(nn.Module):
-    """norm(W * x), over places in steps."""
+    """A convolution with a stride and normalisation, norm(W * x)."""
 
     def __init__(self, inputs: int, outputs: int, kernel: int, step: int) -> None:
         super().__init__()
@@ -83,15 +83,15 @@ class _Block(nn.Module):
         super().__init__()
         self.first = _Convolution(inputs, outputs, 3, 2)
         self.second = _Convolution(outputs, outputs, 3, 1)
-        # Of few channels every other place is taken beforehand, which is the same and slower: with
-        # a step of 2, oneDNN's gradient of 2 to 6 channels writes beyond its memory where a
-        # processor has AVX2 alone.
-        self.before = 2 if inputs < _FEW else 1
-        self.shortcut = _Convolution(inputs, outputs, 1, 2 // self.before)
+        # With few channels a slice takes every other place, which is the same and slower: with a
+        # step of 2, oneDNN's gradient of 2 to 6 channels writes beyond its memory on processors
+        # with AVX2 only.
+        self.slice_step = 2 if inputs < _FEW else 1
+        self.shortcut = _Convolution(inputs, outputs, 1, 2 // self.slice_step)
 
     def forward(self, x: Tensor) -> Tensor:
         inner = relu(self.first(x), inplace=True)
-        # The gradient of a slice, even of all of it, loses the order of the channels.
-        places = x if self.before == 1 else x[:, :, :: self.before, :: self.before]
-        shortcut = self.shortcut(places)
+        # The gradient of a slice, even of the whole tensor, loses the order of the channels.
+        strided = x if self.slice_step == 1 else x[:, :, :: self.slice_step, :: self.slice_step]
+        shortcut = self.shortcut(strided)
         return relu(self.second(inner) + shortcut, inplace=True)

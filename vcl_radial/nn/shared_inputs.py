@@ -1,21 +1,21 @@
 """Outputs of a first layer under draws of its weights, without drawing them.
 
-A prediction of a point needs the distribution of its outputs under the posterior, and nothing of
-how outputs of different points go together. Of a linear layer y = W x + b whose input x is given,
+The prediction of a point needs the distribution of its outputs under the posterior, not the
+dependence between outputs of different points. For a linear layer y = W x + b with a fixed input x,
 the J outputs under a location-scale family with normal directions are exactly
 
     y_j = mean_j x + b_j + sd_j(x) noise_j,    sd_j(x)^2 = sum_i s_ji^2 x_i^2 + s_j^2
 
-with s the scales of the weights and of the bias where that is of the same group, for the directions
-in which x looks at the weights of different outputs are orthogonal. The noise is
+with s the scales of the weights, and of the bias where it is in the same group, because the
+directions along which x projects the weights of different outputs are orthogonal. The noise is
 
     Gaussian:  n_j ~ N(0, 1)
     radial:    r n_j / sqrt(sum_k n_k^2 + c),    r ~ N(0, 1),   c ~ chi-square(D - m)
 
-where k counts the m outputs whose weights share the group of D weights, and its radius. A bias in a
-group of its own is drawn as ever. So two products with x serve all draws, and a draw costs J
-normals. They are the same for all points: each point's outputs have the distribution that draws of
-the weights give, while those of two points go together as if their inputs were parallel.
+where k counts the m outputs whose weights share the group of D weights, and its radius. A bias in
+its own group is drawn as usual. So two products with x serve all draws, and a draw costs J normals.
+All points share the normals: each point's outputs have the distribution that draws of the weights
+give, while outputs of two points depend on each other as if their inputs were parallel.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ from vcl_radial.posteriors import Gaussian, Radial
 
 @contextmanager
 def shared_inputs(network: nn.Module, x: Tensor) -> Iterator[None]:
-    """Inside, linear layers that are given x as it is take no draws of their weights for it.
+    """Let linear layers with the input x draw their outputs instead of their weights inside.
 
-    So it is only without gradients, and where `FirstLayer.serves` the layer. Nobody may change the
-    weights or x inside.
+    It works without gradients only, and where `FirstLayer.serves` the layer. The weights and x must
+    not change inside.
 
     Args:
-        network: with any layers.
-        x: inputs `[B, ...]` that the network is called with, once for each draw.
+        network: a network with any layers.
+        x: inputs `[B, ...]` of the network's calls, one call per draw.
     """
     layers = [
         module
@@ -50,7 +50,7 @@ def shared_inputs(network: nn.Module, x: Tensor) -> Iterator[None]:
         if isinstance(module, BayesianLinear) and FirstLayer.serves(module.weights)
     ]
     for layer in layers:
-        layer.draws_of = _DrawsOf(layer.weights, x)
+        layer.draws_of = _SharedInputDraws(layer.weights, x)
     try:
         yield
     finally:
@@ -58,18 +58,18 @@ def shared_inputs(network: nn.Module, x: Tensor) -> Iterator[None]:
             layer.draws_of = None
 
 
-class _DrawsOf:
-    """What a layer gives for the inputs that all draws share; None for any other."""
+class _SharedInputDraws:
+    """Draws a layer's outputs for the inputs that all draws share; gives None for other inputs."""
 
     def __init__(self, weights: VariationalWeights, x: Tensor) -> None:
         self.weights, self.x = weights, x
         self.first: FirstLayer | None = None
 
     def __call__(self, x: Tensor) -> Tensor | None:
-        # The inputs are alive, so that no other tensor can lie where they lie; and of what they are
-        # cut into a point would have several rows, which share a draw.
-        same = x.data_ptr() == self.x.data_ptr() and x.numel() == self.x.numel()
-        if torch.is_grad_enabled() or not same or x.ndim != 2 or len(x) != len(self.x):
+        # The inputs are alive, so that no other tensor can have their address. Inputs cut into
+        # pieces do not qualify: a point would have several rows, which share a draw.
+        is_shared_input = x.data_ptr() == self.x.data_ptr() and x.numel() == self.x.numel()
+        if torch.is_grad_enabled() or not is_shared_input or x.ndim != 2 or len(x) != len(self.x):
             return None
         if self.first is None:
             self.first = FirstLayer(self.weights, x)
@@ -77,7 +77,7 @@ class _DrawsOf:
 
 
 class FirstLayer:
-    """Draws of y = W x + b for given x.
+    """Draws of y = W x + b for fixed x.
 
     Args:
         weights: the posterior over W `[J, I]` and b.
@@ -90,14 +90,14 @@ class FirstLayer:
         with torch.no_grad():
             blocks = weights.posterior_blocks()
             weight, bias = weights.split([block.scale().square() for block in blocks])
-            in_group = bias if len(blocks) == 1 else None
+            bias_in_group = bias if len(blocks) == 1 else None
             self.mean = linear(x, *weights.mean()).to(x.dtype)
             with torch.autocast(x.device.type, enabled=False):
-                self.deviation = linear(x.square(), weight, in_group).sqrt_()
+                self.deviation = linear(x.square(), weight, bias_in_group).sqrt_()
 
     @staticmethod
     def serves(weights: VariationalWeights) -> bool:
-        """Whether the families of the layer draw normal directions, as these classes do."""
+        """Whether the families of the layer draw normal directions."""
         return weights.all_in_blocks and all(
             type(block) is PosteriorBlock
             and block.family.sample is Gaussian.sample
@@ -107,21 +107,21 @@ class FirstLayer:
 
     @torch.no_grad()
     def draws(self, n: int) -> Tensor:
-        """Y `[n, B, J]` under n draws, from the global generator."""
-        block, *of_bias = self.weights.posterior_blocks()
+        """Draw y `[n, B, J]` n times from the global generator."""
+        block, *bias_draws = self.weights.posterior_blocks()
         y = torch.addcmul(self.mean, self.deviation, self._noise(block, n).to(self.mean))
-        for bias in of_bias:
+        for bias in bias_draws:
             y += bias.posterior.sample(n) - bias.mean
         return y
 
     def _noise(self, block: PosteriorBlock, n: int) -> Tensor:
-        """`[n, 1, J]`."""
+        """Draw the noise of the outputs, `[n, 1, J]`."""
         groups, D = block.mean.shape
         normal = torch.randn(n, groups, self.outputs // groups, device=block.mean.device)
         if block.family.noise is Radial.noise:
             radius = torch.randn(n, groups, 1, device=normal.device)
-            left = torch.full((n, groups, 1), (D - normal.shape[2]) / 2, device=normal.device)
-            rest = 2 * torch._standard_gamma(left)
+            remaining = torch.full((n, groups, 1), (D - normal.shape[2]) / 2, device=normal.device)
+            rest = 2 * torch._standard_gamma(remaining)
             norm = (normal.square().sum(2, keepdim=True) + rest).sqrt_()
             normal *= radius / norm
         return normal.view(n, 1, self.outputs)

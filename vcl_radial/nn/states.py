@@ -1,4 +1,4 @@
-"""States that name what they are of, so that one of another kind is not taken for it."""
+"""Modules whose states name their kind, and which refuse the state of another kind."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from vcl_radial.errors import UserError
 _POINTS = "point estimates"
 
 
-class OfAKind(nn.Module):
+class ModuleWithKind(nn.Module):
     """A module whose state names its kind and is refused by a module of another kind.
 
     Raises (from `load_state_dict`):
-        UserError: the state is of another kind, or names none.
+        UserError: The state is of another kind, or names none.
     """
 
     @property
     def kind(self) -> str:
-        """What it is, in words."""
+        """The description of the kind in messages."""
         raise NotImplementedError
 
     def get_extra_state(self) -> dict[str, Any]:
@@ -29,38 +29,38 @@ class OfAKind(nn.Module):
         return {"kind": self.kind}
 
     def set_extra_state(self, state: dict[str, Any]) -> None:
-        """Take over what `get_extra_state` gave."""
+        """Ignore the state of `get_extra_state`, which loading has checked."""
 
-    def _load_from_state_dict(self, state: Mapping[str, Any], prefix: str, *others: Any) -> None:
-        if any(key.startswith(prefix) for key in state):  # or it is missing, which PyTorch sees
+    def _load_from_state_dict(self, state: Mapping[str, Any], prefix: str, *arguments: Any) -> None:
+        if any(key.startswith(prefix) for key in state):  # PyTorch reports a missing state
             _check(prefix, _kind(state, prefix) or "an unnamed posterior", self.kind)
-        super()._load_from_state_dict(state, prefix, *others)
+        super()._load_from_state_dict(state, prefix, *arguments)
 
 
-class LayerOfAKind(nn.Module):
-    """A layer with a posterior, or with point estimates, which refuses the state of the other.
+class LayerWithKind(nn.Module):
+    """A layer with a posterior or with point estimates, which refuses the state of the other kind.
 
     Raises (from `load_state_dict`):
-        UserError: the state is of the other, or of another posterior.
+        UserError: The state is of the other kind, or of another posterior.
     """
 
-    def _load_from_state_dict(self, state: Mapping[str, Any], prefix: str, *others: Any) -> None:
-        own = getattr(getattr(self, "weights", None), "kind", _POINTS)
+    def _load_from_state_dict(self, state: Mapping[str, Any], prefix: str, *arguments: Any) -> None:
+        expected = getattr(getattr(self, "weights", None), "kind", _POINTS)
         points = _POINTS if f"{prefix}weight" in state else None
-        _check(prefix, _kind(state, f"{prefix}weights.") or points or own, own)
-        super()._load_from_state_dict(state, prefix, *others)
+        _check(prefix, _kind(state, f"{prefix}weights.") or points or expected, expected)
+        super()._load_from_state_dict(state, prefix, *arguments)
 
 
 def _kind(state: Mapping[str, Any], prefix: str) -> Any:
-    """What the state of the module with this prefix is of; None where it does not say."""
+    """The kind in the state of the module with this prefix; None where the state names none."""
     extra = state.get(f"{prefix}_extra_state")
     return extra.get("kind") if isinstance(extra, Mapping) else None
 
 
-def _check(prefix: str, kind: Any, own: str) -> None:
-    if kind != own:
+def _check(prefix: str, kind: Any, expected: str) -> None:
+    if kind != expected:
         raise UserError(
-            f"is of {kind}, and the network has {own}: load it into a network like the one that "
-            "it is of",
+            f"is of {kind}, and the network has {expected}: load it into a network like the one "
+            "that it is of",
             at=f"the state of {prefix.rstrip('.') or 'the weights'}",
         )

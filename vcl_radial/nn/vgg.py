@@ -24,8 +24,8 @@ class VGG(nn.Module):
 
     In place of VGG-16's fully connected layers, mean and maximum over all places of the last
     block's channels are concatenated (Farquhar et al. 2020, Appendix D.1): `16 * channels` features
-    for any size of the images. Blocks are parted by max pooling. With C channels a block's outputs
-    have C, 2C, 4C, 8C and 8C.
+    for any size of the images. Max pooling separates the blocks. With C channels the blocks'
+    outputs have C, 2C, 4C, 8C and 8C.
 
     | channels | weights    | what for                                                            |
     | -------- | ---------- | ------------------------------------------------------------------- |
@@ -35,9 +35,9 @@ class VGG(nn.Module):
     |          |            | about 1.3M, which no count of this architecture gives               |
 
     Args:
-        channels: C.
+        channels: C, the channels of the first block.
         classes: outputs of a head.
-        posterior: a variational family for all weights, by its settings or just its name;
+        posterior: settings of the variational family of all weights, or just its name;
             None or "none" for point estimates.
         first_stride: step of the first convolution. The text of the paper has VGG-16's 1, its
             published code 2, at a quarter of the work.
@@ -81,12 +81,12 @@ class VGG(nn.Module):
 
     def features(self, x: Tensor) -> Tensor:
         """Mean and maximum of the last block's channels over all places, `[B, 16 channels]`."""
-        # Channels last are 1.4 times as fast on a CPU, and what tensor cores want; the convolutions
-        # keep the order of their input.
+        # Channels last are 1.4 times as fast on a CPU, and suit tensor cores; the convolutions keep
+        # the order of their input.
         x = x.contiguous(memory_format=torch.channels_last)
         for k, block in enumerate(self.blocks):
             if k:
-                # A last row or column that has no partner is kept, so that small images pass too.
+                # A last row or column without a partner is kept, so that small images pass too.
                 x = max_pool2d(x, 2, ceil_mode=True)
             for layer in block:  # type: ignore[attr-defined]
                 x = relu(layer(x), inplace=True)

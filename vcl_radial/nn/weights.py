@@ -1,4 +1,4 @@
-"""The approximate posterior over one layer's weights, and the prior that it is held against."""
+"""The approximate posterior over one layer's weights, and its prior."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from vcl_radial.errors import bad_value
 from vcl_radial.nn.blocks import PosteriorBlock, inverse_softplus
 from vcl_radial.nn.grouping import Layer, grouping
 from vcl_radial.nn.low_rank import LowRankBlock
-from vcl_radial.nn.states import OfAKind
+from vcl_radial.nn.states import ModuleWithKind
 from vcl_radial.posteriors import Posterior, family
 from vcl_radial.posteriors.correlated import Correlated
 from vcl_radial.posteriors.families import name_of
@@ -22,19 +22,20 @@ from vcl_radial.posteriors.families import name_of
 
 @dataclass(frozen=True)
 class PosteriorSettings:
-    """A variational family, its grouping, where it starts and the first prior.
+    """A variational family with its grouping, start and first prior.
 
     Attributes:
         family: a name of `vcl_radial.posteriors.families()`, a class derived from `Posterior`, or
             such a class by "package.module:Class".
-        grouping: which weights share a radius, or a factor of a low-rank family; one of
+        grouping: the weights that share a radius, or a factor of a low-rank family; one of
             `family.groupings`.
-        initial_rho: the scale starts at sigma = softplus(initial_rho), as in the papers.
-        initial_noise: where given, it takes the place of `initial_rho`: the standard deviation
-            tau of one weight's noise. A Gaussian then starts at sigma = tau and a radial
-            posterior at sigma = tau sqrt(D), so that both start with equal functional noise.
-        prior_scale: the first prior is N(0, prior_scale^2 I).
-        rank: R of a family with a factor, at most D in a group of D weights; others have none.
+        initial_rho: initial rho; the scale starts at sigma = softplus(initial_rho), as in the
+            papers.
+        initial_noise: initial standard deviation tau of one weight's noise; it overrides
+            `initial_rho`. A Gaussian then starts at sigma = tau and a radial posterior at
+            sigma = tau sqrt(D), so that both start with equal functional noise.
+        prior_scale: standard deviation of the first prior N(0, prior_scale^2 I).
+        rank: R of a family with a factor, at most D in a group of D weights; others ignore it.
     """
 
     family: str | type[Posterior] = "radial"
@@ -62,25 +63,25 @@ class PosteriorSettings:
 
     @property
     def kind(self) -> str:
-        """Family, grouping and rank, which are not seen in the shapes of all weights."""
+        """Family, grouping and rank, which the shapes of weights do not always show."""
         cls = family(self.family)
         rank = f", rank = {self.rank}" if issubclass(cls, Correlated) else ""
         return f"posterior = {name_of(cls)!r}, grouping = {self.grouping!r}{rank}"
 
     def make_weights(self, weight: Tensor, bias: Tensor | None) -> VariationalWeights:
-        """The posterior over a layer's weights with these means."""
+        """Make the posterior over a layer's weights with these means."""
         return VariationalWeights(weight, bias, self)
 
     def make_block(self, mean: Tensor) -> PosteriorBlock:
-        """The posterior over groups `[groups, D]` with these means."""
+        """Make the posterior over groups `[groups, D]` with these means."""
         cls, D = family(self.family), mean.shape[-1]
-        start = mean, cls, self.rho(D), self.prior_scale
+        options = mean, cls, self.rho(D), self.prior_scale
         if issubclass(cls, Correlated):
-            return LowRankBlock(*start, min(self.rank, D))
-        return PosteriorBlock(*start)
+            return LowRankBlock(*options, min(self.rank, D))
+        return PosteriorBlock(*options)
 
     def rho(self, group_size: int) -> float:
-        """The initial rho of a group of that many weights."""
+        """The initial rho for a group of `group_size` weights."""
         if self.initial_noise is None:
             return self.initial_rho
         return inverse_softplus(
@@ -89,10 +90,10 @@ class PosteriorSettings:
 
 
 class LayerSettings(Protocol):
-    """What makes the posterior of a layer: the settings of any kind of `VariationalWeights`."""
+    """The settings of any kind of `VariationalWeights`, which make the posterior of a layer."""
 
     def make_weights(self, weight: Tensor, bias: Tensor | None) -> VariationalWeights:
-        """The posterior over a layer's weight `[out, ...]` and bias `[out]` with these means."""
+        """Make the posterior of a layer's weight `[out, ...]` and bias `[out]` with these means."""
         ...
 
 
@@ -100,7 +101,7 @@ class LayerSettings(Protocol):
 def drawn_by(
     layers: Sequence[VariationalWeights], make: Callable[[VariationalWeights], Callable[[], Layer]]
 ) -> Iterator[None]:
-    """Inside, layers take what is made for them in place of draws, where gradients are wanted."""
+    """Replace the draws of layers by made samplers inside, where gradients are enabled."""
     samplers = [layer.sampler for layer in layers]
     for layer in layers:
         layer.sampler = make(layer)
@@ -113,7 +114,7 @@ def drawn_by(
 
 @contextmanager
 def at_means(network: nn.Module) -> Iterator[None]:
-    """Inside, where gradients are wanted, layers use their means in place of draws."""
+    """Let layers use their means instead of draws inside, where gradients are enabled."""
     layers = [m for m in network.modules() if isinstance(m, VariationalWeights)]
     with drawn_by(layers, lambda layer: layer.mean):
         yield
@@ -121,7 +122,7 @@ def at_means(network: nn.Module) -> Iterator[None]:
 
 @contextmanager
 def held_scales(network: nn.Module) -> Iterator[None]:
-    """Inside, where nobody changes the weights, draws without gradient share their scales."""
+    """Let draws without gradient share their scales inside; the weights must not change."""
     blocks = [module for module in network.modules() if isinstance(module, PosteriorBlock)]
     for block in blocks:
         block.hold_scale(True)
@@ -133,10 +134,10 @@ def held_scales(network: nn.Module) -> Iterator[None]:
 
 
 _BY_BLOCKS: Final = ("sample", "split", "kl", "consolidate")
-"""What a layer does block by block."""
+"""The methods of a layer that work block by block."""
 
 
-class VariationalWeights(OfAKind):
+class VariationalWeights(ModuleWithKind):
     """q(w) and p(w) over the weight and bias of one layer.
 
     Args:
@@ -146,7 +147,7 @@ class VariationalWeights(OfAKind):
     """
 
     sampler: Callable[[], Layer] | None = None
-    """Where set, it draws in place of the posterior when gradients are wanted."""
+    """Where set, it draws instead of the posterior when gradients are enabled."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None, settings: PosteriorSettings) -> None:
         super().__init__()
@@ -158,31 +159,31 @@ class VariationalWeights(OfAKind):
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        """What a copy has: it draws by itself, whoever draws in place of this posterior."""
+        """The state of a copy, without the sampler: a copy draws from its posterior."""
         return {name: value for name, value in vars(self).items() if name != "sampler"}
 
     @property
     def kind(self) -> str:
-        """What the settings say, or their class where they are the user's own."""
+        """The kind that the settings name, or the class of the user's own settings."""
         return str(getattr(self.settings, "kind", type(self.settings).__qualname__))
 
     @property
     def all_in_blocks(self) -> bool:
-        """Whether `posterior_blocks` are all that there is, and the KL is the sum of theirs.
+        """Whether `posterior_blocks` hold all weights, and the KL is the sum of the blocks' KLs.
 
-        So it is unless a class that is derived from this one draws, or counts its KL, by itself.
+        It is so unless a derived class defines its own draws or its own KL.
         """
         kind, base = type(self), VariationalWeights
         return all(getattr(kind, name) is getattr(base, name) for name in _BY_BLOCKS)
 
     @property
     def uncorrelated(self) -> bool:
-        """Whether one standard deviation for each weight of the blocks is all of the noise."""
+        """Whether one standard deviation per weight of the blocks describes all of the noise."""
         blocks = self.posterior_blocks()
         return self.all_in_blocks and all(block.family.uncorrelated for block in blocks)
 
     def posterior_blocks(self) -> list[PosteriorBlock]:
-        """The blocks of groups that the layer is made of; none where a derived class makes none."""
+        """The blocks of groups of the layer; empty where a derived class makes none."""
         return list(cast(Iterable[PosteriorBlock], self._modules.get("blocks", ())))
 
     def sample(self) -> Layer:
@@ -209,6 +210,6 @@ class VariationalWeights(OfAKind):
             block.consolidate()
 
     def restart_noise(self) -> None:
-        """Give all noise the size that it had before the first task; the means stay."""
+        """Reset all noise to its size before the first task; the means stay."""
         for block in self.posterior_blocks():
             block.restart_noise()

@@ -1,4 +1,4 @@
-"""A body of one's own with an output head for each task, or for all."""
+"""The user's own body with an output head for each task, or one for all."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ class WithHeads(nn.Module):
 
     Args:
         body: maps inputs `[B, *shape]` to features `[B, F]`. Its linear layers and convolutions get
-            the posterior (see `vcl_radial.nn.convert.to_bayesian`); all else stays as it is. One
-            without parameters serves a single head, which then is all that has a posterior.
-        shape: of one input.
+            the posterior (see `vcl_radial.nn.convert.to_bayesian`); the rest stays as it is. A body
+            without parameters needs a single head, which alone has a posterior then.
+        shape: shape of one input.
         classes: outputs of a head.
-        multi_head: a head for each task instead of one for all.
-        posterior: a variational family for all weights, by its settings or just its name or class;
+        multi_head: whether each task has a head, instead of one head for all.
+        posterior: settings of the variational family of all weights, or just its name or class;
             None or "none" for point estimates.
-        point_heads: point estimates in the heads, whatever the body has.
+        point_heads: whether the heads have point estimates, whatever the body has.
         precision: "bfloat16" computes the products of the body in that type (autocast).
 
     Raises:
-        UserError: what the body gives are no features, or it cannot be converted.
+        UserError: The body's outputs are not features, or the body cannot be converted.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class WithHeads(nn.Module):
 
 @torch.no_grad()
 def _features(body: nn.Module, shape: Sequence[int]) -> Tensor:
-    """What the body gives for an input of zeros in the type of its weights, `[1, F]`."""
+    """The body's output for an input of zeros in the type of its weights, `[1, F]`."""
     weights = (p for p in body.parameters() if p.is_floating_point() and not is_lazy(p))
     x = torch.zeros(1, *shape).to(next(weights, torch.zeros(0)))
     try:
@@ -82,10 +82,10 @@ def _features(body: nn.Module, shape: Sequence[int]) -> Tensor:
         raise UserError(
             f"the network fails on one input {list(shape)}: {format_error(error)}"
         ) from error
-    found = list(features.shape) if isinstance(features, Tensor) else type(features).__name__
-    if not isinstance(features, Tensor) or len(found) != 2 or not features.is_floating_point():
+    output = list(features.shape) if isinstance(features, Tensor) else type(features).__name__
+    if not isinstance(features, Tensor) or len(output) != 2 or not features.is_floating_point():
         raise UserError(
             f"the network has to map inputs [B, {', '.join(map(str, shape))}] to features [B, F]; "
-            f"for one input it gives {found}"
+            f"for one input it gives {output}"
         )
     return features

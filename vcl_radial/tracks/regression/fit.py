@@ -102,7 +102,7 @@ def fit(
         loss=loss,
         prior_precision=prior_precision,
     )
-    many = CompiledLanes.of(step, noise) if compiled else None
+    many = CompiledLanes.if_supported(step, noise) if compiled else None
     batches = LaneBatches(data.points, settings.batch_size, generators)
     chunk = max(1, min(_CHUNK_STEPS, _CHUNK_ROWS // batches.batch_size))
     done = 0

@@ -30,7 +30,7 @@ def predict(job: Job) -> Mixture:
     step = job.fit(lanes, noise)
     points, prior = job.train.points, job.prior_precision(lanes)
     precision = {
-        name: per_lane(points, value) * step.adam.root_second(step.adam_of(name))
+        name: per_lane(points, value) * step.adam.root_second(step.adam_index(name))
         + per_lane(prior[name], value)
         for name, value in lanes.points.items()
     }
