@@ -47,7 +47,7 @@ static Scratch laid_out(const Network *net) {
     Count weights, inputs, groups;
     totals(net, &weights, &inputs, &groups);
     Scratch s;
-    /* First what is aligned as doubles are. */
+    /* Parts with the alignment of doubles come first. */
     s.sums = (Sums *)net->scratch;
     s.factors = (FactorScratch *)(s.sums + groups);
     FactorScratch *made = s.factors;
@@ -70,12 +70,12 @@ static Scratch laid_out(const Network *net) {
 
 /* --- steps --------------------------------------------------------------------------------------- */
 
-/* Where weight (j, k) of the layer is among those of a factor. */
+/* The index of the layer's weight (j, k) among those of a factor. */
 static inline Count in_factor(const Layer *layer, const Factor *factor, Count j, Count k) {
     return factor->columns ? k * layer->outputs + j : j * layer->inputs + k;
 }
 
-/* The product of a layer's factors, but for one of them; of all of them with -1. */
+/* The product of a layer's factors without one of them; of all factors with -1. */
 static inline float product(const Layer *layer, const FactorScratch *made, Count j, Count k,
                             Count without) {
     float w = 1.0f;
@@ -99,7 +99,7 @@ static void draw_factors(const Layer *layer, FactorScratch *made, Count draw, fl
             w[j * layer->row + k] = product(layer, made, j, k, -1);
 }
 
-/* What the gradient in the weights drawn is in the parameters of the factors. */
+/* Add the gradient in the drawn weights to that in the parameters of the factors. */
 static void add_factors(const Network *net, Scratch s, Count draw, const float *gradient) {
     FactorScratch *made = s.factors;
     for (Count l = 0; l < net->depth; l++) {
@@ -143,7 +143,7 @@ static void draw_weights(const Network *net, Scratch s, Count draw) {
     }
 }
 
-/* A sample's gradient in the weights drawn, and times the noise that in the scales. */
+/* Add a sample's gradient in the drawn weights, and, times the noise, in the scales. */
 static void add_sample(const Network *net, Scratch s, Count draw) {
     Count from = 0;
     for (Count l = 0; l < net->depth; l++) {
@@ -161,7 +161,7 @@ static void add_sample(const Network *net, Scratch s, Count draw) {
     }
 }
 
-/* Of point estimates, whose gradient is that of the loss + kl_factor * precision / 2 * w^2. */
+/* Step point estimates; the objective is the loss + kl_factor * precision / 2 * w^2. */
 static void step_points(const Block *block, Adam point, const float *restrict grad,
                         const Network *net) {
     const float factor = net->kl_factor * block->precision;

@@ -3,7 +3,7 @@
 #include "random.h"
 
 /* Lanes of Philox; wider than its words where the processor multiplies the low halves of wide lanes.
-   What is left in the high halves is dropped in the end. */
+   The high halves are dropped in the end. */
 #ifdef __AVX512F__
 #include <immintrin.h>
 typedef uint64_t Lanes __attribute__((vector_size(64)));
@@ -77,7 +77,7 @@ void vcl_normal(float *restrict out, Count n, uint64_t seed) {
     for (Count start = 0; start < quarter; start += CHUNK) {
         const Count length = quarter - start < CHUNK ? quarter - start : CHUNK;
         float *at[4];
-        for (int part = 0; part < 4; part++) /* right to their place, where it has room for all */
+        for (int part = 0; part < 4; part++) /* write directly to the output where there is room */
             at[part] = part * quarter + start + length <= n ? out + part * quarter + start
                                                             : normals[part];
         vcl_philox(words, (uint64_t)start, length, seed);

@@ -163,7 +163,7 @@ void vcl_bessel_ratio(double v, double x, double *ratio, double *slope) {
 
 Count vcl_factor_scratch(const Factor *f) {
     const Count floats = 5 * f->groups * f->D + 6 * (f->groups + 1) + 6 * f->groups;
-    return floats + floats % 2; /* what lies behind is aligned as doubles again */
+    return floats + floats % 2; /* keeps the alignment of doubles for the next part */
 }
 
 FactorScratch vcl_factor_laid_out(const Factor *f, float *scratch) {
@@ -284,7 +284,7 @@ static void add_divergence_of_directions(const Factor *f, FactorScratch *s, floa
     s->by_kappa += kl_factor * s->A_slope * ((s->kappa - kappa_p) * (double)G + kappa_p * half_squares);
 }
 
-/* Of a log-normal factor from a log-normal, or a gamma or inverse gamma prior of shape 1/2. */
+/* The divergence of log-normal factors from a log-normal, gamma or inverse gamma prior, shape 1/2. */
 static void add_divergence_of_factors(const Factor *f, FactorScratch *s, float kl_factor) {
     const Count G = f->groups, radii = 2 * (G + 1);
     for (Count i = 0; i < radii; i++) {

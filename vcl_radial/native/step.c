@@ -2,7 +2,7 @@
 
    All arrays are float32, contiguous and of groups x D weights, unless said otherwise; what is summed
    over a group is summed in float64. The equations are those of `posteriors/radial_kl.py`,
-   `posteriors/log_radius.py` and `nn/blocks.py`, which are what this file is tested against. */
+   `posteriors/log_radius.py` and `nn/blocks.py`, against which this file is tested. */
 
 #include "step.h"
 
@@ -20,8 +20,8 @@ static double sum_of_squares(const float *x, Count n) {
     return total;
 }
 
-/* A group's weights lie side by side in the block, but weight and bias of a layer are tensors of
-   their own: the first D_first of a group belong to the one, the rest to the other. */
+/* A group's weights lie side by side in the block, but weight and bias of a layer are separate
+   tensors: the first D_first of a group belong to the one, the rest to the other. */
 
 static void draw_part(float *restrict w, float *restrict noise, float factor,
                       const float *restrict mean, const float *restrict scale, Count n) {
