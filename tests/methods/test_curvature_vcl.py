@@ -25,7 +25,7 @@ def net(**settings):
     return network(by_units(), hidden=(16,), **settings)
 
 
-def linear(rank):
+def linear(rank, epochs):
     torch.manual_seed(0)
     layer = BayesianLinear(D, 1, bias=False, posterior=by_units(rank))
     return Learner(
@@ -34,7 +34,7 @@ def linear(rank):
         CorrelatedRows(),
         likelihood=KnownNoise(CorrelatedRows.noise),
         lr=0.1,
-        epochs=400,
+        epochs=epochs,
         batch_size=CorrelatedRows.rows,
         schedule=SCHEDULES["cosine"],
         train_samples=20,
@@ -42,7 +42,7 @@ def linear(rank):
 
 
 def test_of_a_linear_model_two_tasks_end_at_the_batch_posterior():
-    learner = linear(D).train(0, 1)
+    learner = linear(D, epochs=400).train(0, 1)
     (block,) = posterior_blocks(learner.network, [])
     exact = learner.stream.batch_posterior()
     torch.testing.assert_close(
@@ -53,7 +53,8 @@ def test_of_a_linear_model_two_tasks_end_at_the_batch_posterior():
 
 @pytest.mark.parametrize("rank", [1, 2])
 def test_at_a_lower_rank_the_diagonal_is_that_of_the_batch_posterior(rank):
-    (block,) = posterior_blocks(linear(rank).train(0, 1).network, [])
+    # The precision is computed from the points, however far the means have come.
+    (block,) = posterior_blocks(linear(rank, epochs=1).train(0, 1).network, [])
     exact = CorrelatedRows().batch_posterior().precision_matrix
     ours = precision_of(block.prior)[0]
     torch.testing.assert_close(ours.diagonal(), exact.diagonal(), rtol=1e-5, atol=0)
