@@ -46,6 +46,14 @@ def _without_waiting_for_the_disk():
 
 
 @pytest.fixture(scope="session", autouse=True)
+def _on_one_core():
+    """A run's threads, where tests share the cores, burn a hundred times its work in waiting."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "sched_getaffinity", lambda process: {0}, raising=False)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def _without_data():
     """No other test meets the data of this machine."""
     with pytest.MonkeyPatch.context() as patch:

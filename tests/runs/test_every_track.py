@@ -16,7 +16,7 @@ from vcl_radial.cli import main
 from vcl_radial.errors import Diverged, UserError
 from vcl_radial.files import atomic
 from vcl_radial.reporting.gather import gather
-from vcl_radial.runs import planning, runner, tracks
+from vcl_radial.runs import planning, tracks
 from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.execute import execute
 from vcl_radial.runs.folder import RunFolder
@@ -114,8 +114,6 @@ def tiny(request, cache, tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(TOY.parent))
     monkeypatch.delenv("VCL_RADIAL_DATA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
-    # Tensors here are so small that a second thread only costs.
-    monkeypatch.setattr(runner, "available_cores", lambda: 1)
     Path("toy.toml").write_text('description = "a mean"\ntrack = "toy_track:Toy"\n')
     Path("guess.toml").write_text('description = "step by step"\nepochs = 3\n')
     small_mushrooms(tmp_path / "data" / "bandits")
