@@ -136,9 +136,12 @@ def no_report(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(write, "write_report", lambda *_args, **_settings: set())
 
 
-@pytest.fixture
-def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Drawing takes most of a report's time: where the files of pictures are enough, draw none."""
+@pytest.fixture(autouse=True)
+def _blank_pictures(request):
+    """Drawing takes most of a report's time: pictures are blank, but in tests marked `drawn`."""
+    if request.node.get_closest_marker("drawn"):
+        yield
+        return
     from vcl_radial.reporting.figures import style
 
     class Blank:
@@ -148,5 +151,7 @@ def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
         def print_figure(self, file, **settings):
             file.write(b" ")
 
-    monkeypatch.setattr(style, "FigureCanvasAgg", Blank)
-    monkeypatch.setattr(style, "with_few_colours", lambda data: data)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(style, "FigureCanvasAgg", Blank)
+        patch.setattr(style, "with_few_colours", lambda data: data)
+        yield

@@ -21,6 +21,7 @@ def run(*arguments: str, jobs: str = "1") -> list[str]:
     return ["run", DIGITS, "--jobs", jobs, "--device", "cpu", *arguments]
 
 
+@pytest.mark.drawn
 def test_a_comparison_ends_with_a_table_and_the_paths_of_pictures_that_exist(command):
     code, out, err = command(*run("--method", "radial-vcl", "naive", "--seeds", "2", *TINY))
     assert (code, err) == (0, [])
@@ -44,7 +45,6 @@ def test_a_comparison_ends_with_a_table_and_the_paths_of_pictures_that_exist(com
     assert Path("elsewhere", DIGITS, "heatmaps.png").is_file()
 
 
-@pytest.mark.usefixtures("no_pictures")
 def test_seeds_may_start_anywhere(command):
     code, _, err = command(*run("--method", "naive", "--seeds", "100-101", *TINY))
     assert (code, err) == (0, [])
@@ -53,7 +53,6 @@ def test_seeds_may_start_anywhere(command):
     assert "--seeds 100-101" in Path("runs", "report", f"{DIGITS}.html").read_text()
 
 
-@pytest.mark.usefixtures("no_pictures")
 def test_an_output_without_arrows_and_a_folder_of_odd_bytes_end_no_command(command, monkeypatch):
     out = os.fsdecode(b"caf\xe9")
     latin = io.TextIOWrapper(io.BytesIO(), encoding="latin-1")
@@ -85,7 +84,6 @@ def test_the_methods_compared_unless_named_are_radial_and_gaussian(command, no_r
     assert "2 runs to do" in out
 
 
-@pytest.mark.usefixtures("no_pictures")
 def test_a_diverged_run_is_told_of_while_the_others_finish(command):
     Path("wild.toml").write_text(
         'strategy = "naive"\nposterior = "none"\noptimizer = "sgd"\nlearning_rate = 1e30\n'
@@ -112,7 +110,6 @@ def test_a_diverged_run_is_told_of_while_the_others_finish(command):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("no_pictures")
 def test_runs_that_their_report_passes_over_are_a_failure(command):
     def code_of(method, *settings, epochs=1):
         tiny = [f"epochs={epochs}" if word == "epochs=1" else word for word in TINY]

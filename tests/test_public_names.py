@@ -269,7 +269,6 @@ def test_a_class_is_checked_by_itself():
     assert all(verdict.outcome == "fault" for verdict in verdicts.faults)
 
 
-@pytest.mark.usefixtures("no_pictures")
 def test_a_report_of_runs_is_written_beside_them(tmp_path):
     run("naive", out=tmp_path)
     assert (vr.report(tmp_path) / "index.html").is_file()

@@ -115,7 +115,6 @@ class Lucky(Method):
 """
 
 
-@pytest.mark.usefixtures("no_pictures")
 def test_a_method_of_a_users_own_plays(data_dir, tmp_path, monkeypatch, capsys):
     (tmp_path / "lucky.py").write_text(OWN)
     (tmp_path / "mine.toml").write_text('strategy = "lucky:Lucky"\nposterior = "none"\n')
@@ -125,7 +124,6 @@ def test_a_method_of_a_users_own_plays(data_dir, tmp_path, monkeypatch, capsys):
     assert "mine" in capsys.readouterr().out
 
 
-@pytest.mark.usefixtures("no_pictures")
 @pytest.mark.parametrize(
     ("method", "words"),
     [
@@ -158,7 +156,6 @@ def test_games_on_another_file_are_others(data_dir, tmp_path):
     assert track.on_data(run, data_dir).digest() != before.digest()
 
 
-@pytest.mark.usefixtures("no_pictures")
 def test_the_command_writes_the_paper_beside_ours(data_dir, tmp_path, capsys):
     out = tmp_path / "runs"
     words = command(out, data_dir, "--method", "badam", "naive", "uniform", "--seeds", "2")

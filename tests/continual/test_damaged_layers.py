@@ -72,7 +72,7 @@ def test_what_a_run_can_write_of_a_layer_that_went_far_is_drawn(tmp_path: Path, 
 
 
 def test_one_file_of_damaged_layers_does_not_take_other_benchmarks_their_page(
-    tmp_path: Path, no_pictures, capsys
+    tmp_path: Path, capsys
 ):
     damaged = finished_with(tmp_path, layers_with(kl="much"))
     finished(tmp_path, tiny_run("naive", benchmark=SINGLE_HEAD))

@@ -54,7 +54,6 @@ def test_the_python_of_the_readme_compares_methods_and_draws_a_heatmap():
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("no_pictures")
 def test_the_method_of_the_docs_is_in_order_and_runs_beside_the_others(newcomers_folder, capsys):
     write_files(METHOD, newcomers_folder)
     run(block(METHOD, "python", "def test_l2_conforms"))["test_l2_conforms"]()
@@ -78,7 +77,6 @@ def test_the_method_of_the_docs_has_the_fault_that_they_show_without_its_state(
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("no_pictures")
 def test_the_posterior_of_the_docs_is_in_order_and_is_carried(newcomers_folder, capsys):
     write_files(POSTERIOR, newcomers_folder)
     check, compare = arguments(POSTERIOR, "my_posteriors")
@@ -98,7 +96,6 @@ def test_the_posterior_of_the_docs_is_in_order_and_is_carried(newcomers_folder, 
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("no_pictures")
 def test_network_data_and_stream_of_the_docs_run_and_are_run_again_when_edited(
     newcomers_folder, capsys
 ):
@@ -117,7 +114,6 @@ def test_network_data_and_stream_of_the_docs_run_and_are_run_again_when_edited(
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("no_pictures")
 def test_the_resnet_of_the_docs_is_trained_on_photographs(newcomers_folder, capsys, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(newcomers_folder / "cache"))
     write_files(RETINOPATHY, newcomers_folder)
@@ -159,6 +155,7 @@ def test_the_frozen_body_of_the_docs_stays_and_its_head_learns():
     assert (names["method"].predict(names["x"]).argmax(-1) == names["y"]).double().mean() > 0.9
 
 
+@pytest.mark.drawn
 def test_the_heatmap_of_the_readme_is_the_one_that_the_docs_draw(tmp_path, monkeypatch):
     (tmp_path / "reports").symlink_to(ROOT / "reports")
     monkeypatch.chdir(tmp_path)

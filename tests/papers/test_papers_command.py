@@ -101,6 +101,7 @@ def drawn(monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.drawn
 def test_all_analyses_write_picture_numbers_and_page(tiny, tmp_path, capsys):
     to = tmp_path / "new" / "analysis"
     assert call("all", "--quick", "--to", to) == 0

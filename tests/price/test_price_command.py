@@ -18,6 +18,7 @@ def price(to, *arguments):
     return main(["price", "diabetes-sequence", *arguments, "--to", str(to), *SMALL])
 
 
+@pytest.mark.drawn
 def test_a_folder_has_table_page_and_picture_and_is_filled_once(tmp_path, capsys):
     assert price(tmp_path) == 0
     first = (tmp_path / "results.csv.gz").read_bytes()

@@ -52,7 +52,6 @@ def test_a_seed_is_a_split_and_finished_ones_are_kept(call):
     assert rows(to / "results.csv") == table
 
 
-@pytest.mark.usefixtures("no_pictures")
 def test_the_page_holds_radial_against_gaussian(call):
     assert call("diabetes", "--method", "gaussian-vcl", "radial-vcl", "--seeds", "2", *TINY)[0] == 0
     page = Path("runs/report/diabetes/summary.md").read_text()
@@ -68,7 +67,6 @@ def test_the_page_holds_radial_against_gaussian(call):
     assert float(line.split("|")[2].split("±")[0]) == pytest.approx(sum(gaps) / 2, abs=6e-4)
 
 
-@pytest.mark.usefixtures("no_pictures")
 def test_a_sequence_ends_for_the_linear_model_where_all_rows_at_once_do(call):
     assert (
         call(
@@ -84,7 +82,6 @@ def test_a_sequence_ends_for_the_linear_model_where_all_rows_at_once_do(call):
     assert (to / "in-sequence.png").is_file()
 
 
-@pytest.mark.usefixtures("no_pictures")
 def test_a_table_of_the_users_own_is_read_from_beside_its_benchmark(call):
     Path("mine").mkdir()
     text = "\n".join(f"{k};{k % 7};{'a' if k % 2 else 'b'};{3 * k + k % 7}" for k in range(40))

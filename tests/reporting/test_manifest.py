@@ -10,11 +10,9 @@ from tiny_runs import MULTI_HEAD, SINGLE_HEAD, finished, tiny_run
 from vcl_radial.errors import UserError
 from vcl_radial.reporting.write import write_report
 
-pytestmark = pytest.mark.usefixtures("no_pictures")
-
 
 @pytest.fixture
-def report(tmp_path: Path, no_pictures):
+def report(tmp_path: Path):
     """The report of a run on five tasks; a second stream then gives it another name."""
     finished(tmp_path, tiny_run())
     write_report(tmp_path, tmp_path / "report")

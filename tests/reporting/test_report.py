@@ -22,6 +22,7 @@ def content(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.slow
+@pytest.mark.drawn
 def test_the_same_runs_give_the_same_bytes_of_tables_and_pictures(tmp_path: Path, capsys):
     for method in ("naive", "joint"):
         finished(tmp_path / "runs", tiny_run(method))
@@ -43,6 +44,7 @@ def test_the_same_runs_give_the_same_bytes_of_tables_and_pictures(tmp_path: Path
 
 
 @pytest.mark.slow
+@pytest.mark.drawn
 def test_pictures_are_drawn_when_what_they_show_or_they_themselves_have_changed(
     tmp_path: Path, capsys, monkeypatch
 ):
@@ -66,7 +68,7 @@ def test_pictures_are_drawn_when_what_they_show_or_they_themselves_have_changed(
     assert sorted(drawn) == everything
 
 
-def test_the_page_says_what_stands_behind_the_numbers(tmp_path: Path, no_pictures):
+def test_the_page_says_what_stands_behind_the_numbers(tmp_path: Path):
     for seed in (0, 1):
         finished(tmp_path, tiny_run(seed=seed))
     write_report(tmp_path, tmp_path / "report")
@@ -78,9 +80,7 @@ def test_the_page_says_what_stands_behind_the_numbers(tmp_path: Path, no_picture
     assert "- finished: 2026-01-31;" in page
 
 
-def test_a_report_goes_on_past_runs_that_cannot_be_used_and_names_them(
-    tmp_path: Path, no_pictures, capsys
-):
+def test_a_report_goes_on_past_runs_that_cannot_be_used_and_names_them(tmp_path: Path, capsys):
     finished(tmp_path, tiny_run())
     half = RunFolder(tmp_path, tiny_run(seed=1))
     half.start()
@@ -100,7 +100,7 @@ def test_a_report_goes_on_past_runs_that_cannot_be_used_and_names_them(
     assert "seed-&lt;b&gt;s" in page
 
 
-def test_methods_are_shown_first_that_are_named_and_there(tmp_path: Path, no_pictures, capsys):
+def test_methods_are_shown_first_that_are_named_and_there(tmp_path: Path, capsys):
     for method in ("joint", "naive"):
         finished(tmp_path, tiny_run(method))
     assert main(["report", str(tmp_path), "--first", "naive", "nave"]) == FAILED
@@ -112,7 +112,7 @@ def test_methods_are_shown_first_that_are_named_and_there(tmp_path: Path, no_pic
 
 
 def test_a_benchmark_whose_runs_do_not_fit_together_is_named_and_the_others_shown(
-    tmp_path: Path, no_pictures, capsys
+    tmp_path: Path, capsys
 ):
     finished(tmp_path, tiny_run())
     # Two methods of one name, the name of the second being what the first is shown under.
@@ -139,9 +139,7 @@ def test_a_report_of_which_nothing_can_be_shown_is_one_line(tmp_path: Path, monk
         write_report(tmp_path, tmp_path / "report")
 
 
-def test_settings_shown_apart_are_told_of_on_stderr_and_on_the_page(
-    tmp_path: Path, no_pictures, capsys
-):
+def test_settings_shown_apart_are_told_of_on_stderr_and_on_the_page(tmp_path: Path, capsys):
     for epochs in (1, 2):
         finished(tmp_path, tiny_run(epochs=epochs))
     write_report(tmp_path, tmp_path / "report")
@@ -152,7 +150,7 @@ def test_settings_shown_apart_are_told_of_on_stderr_and_on_the_page(
     assert "naive (epochs=2)" in page
 
 
-def test_the_page_holds_the_specs_the_facts_and_the_commands(tmp_path: Path, no_pictures):
+def test_the_page_holds_the_specs_the_facts_and_the_commands(tmp_path: Path):
     ran = "vcl-radial run split-digits-multi-head --seeds 2 --set hidden='[8]'"
     environment = ENVIRONMENT | {"parameters": 1234567, "command": ran}
     for seed in (0, 1):
@@ -186,7 +184,7 @@ def test_files_of_strange_names_stay_in_the_report(name):
     assert stem.isprintable()
 
 
-def test_a_report_of_one_benchmark_does_not_look_at_others(tmp_path: Path, no_pictures, capsys):
+def test_a_report_of_one_benchmark_does_not_look_at_others(tmp_path: Path, capsys):
     finished(tmp_path, tiny_run())
     RunFolder(tmp_path, tiny_run(benchmark="split-digits-single-head")).start()
     write_report(tmp_path, tmp_path / "report", benchmark=MULTI_HEAD)
@@ -196,7 +194,7 @@ def test_a_report_of_one_benchmark_does_not_look_at_others(tmp_path: Path, no_pi
 
 
 @pytest.mark.slow
-def test_methods_with_several_settings_have_pictures_of_their_own(tmp_path: Path, no_pictures):
+def test_methods_with_several_settings_have_pictures_of_their_own(tmp_path: Path):
     for options in ("a b", "a/b", "a*b"):
         finished(tmp_path, tiny_run(hidden=[8, 8], **{"options.x": options}))
     finished(tmp_path, tiny_run(hidden=[8], **{"options.x": "a b"}))
@@ -206,7 +204,7 @@ def test_methods_with_several_settings_have_pictures_of_their_own(tmp_path: Path
     assert stems == {same, f"{same}-2", f"{same}-3", "heatmap-naive_hidden=8_options.x=a_b"}
 
 
-def test_other_task_sequences_get_a_report_of_their_own(tmp_path: Path, no_pictures):
+def test_other_task_sequences_get_a_report_of_their_own(tmp_path: Path):
     for tasks in (5, 2):
         finished(tmp_path, tiny_run(**{"stream.tasks": tasks}))
     write_report(tmp_path, tmp_path / "report")

@@ -17,8 +17,6 @@ from vcl_radial.tracks.retinopathy.checksums import on_data
 from vcl_radial.tracks.retinopathy.track import Retinopathy
 from vcl_radial.tracks.retinopathy.training import Training
 
-pytestmark = pytest.mark.usefixtures("no_pictures")
-
 METHOD = """
 from vcl_radial.methods.base import Method
 

@@ -490,6 +490,7 @@ def test_committed_predictions_name_no_photograph(methods, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.drawn
 def test_the_command_writes_a_page_and_all_that_it_names(runs, tmp_path, capsys):
     folder = runs / "retinopathy-synthetic"
     assert main(["report", str(folder), "--to", str(tmp_path)]) == 0

@@ -21,8 +21,6 @@ from vcl_radial.tracks.retinopathy.track import Retinopathy
 ENSEMBLE = {"strategy": "deep_ensemble", "options": {"members": 2}}
 SYNTHETIC, EYEPACS = "retinopathy-synthetic", "retinopathy-eyepacs"
 
-pytestmark = pytest.mark.usefixtures("no_pictures")
-
 
 def content(folder):
     found = {name: (folder.path / f"{name}.csv").read_text() for name in TABLES}

@@ -334,7 +334,6 @@ def test_curves_are_logged_and_change_no_number(tiny, tmp_path):
     assert events.Tags()["scalars"]
 
 
-@pytest.mark.usefixtures("no_pictures")
 def test_the_command_runs_reports_and_keeps(tiny, tmp_path, capsys):
     out = tmp_path / "runs"
     assert main(tiny.command(out)) == 0

@@ -46,7 +46,7 @@ def sampled_here(monkeypatch):
 
 
 @pytest.mark.processes
-@pytest.mark.usefixtures("no_pictures", "sampled_here")
+@pytest.mark.usefixtures("sampled_here")
 def test_a_quick_look_at_everything_writes_table_page_and_figures(
     tiny, probes_here, jobs_here, capsys
 ):

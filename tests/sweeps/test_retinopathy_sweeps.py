@@ -161,6 +161,7 @@ def test_what_counts_of_a_network_is_its_best_epoch_so_far(tmp_path: Path) -> No
 
 
 @pytest.mark.slow
+@pytest.mark.drawn
 def test_the_command_of_the_report_runs_the_best_configuration_on_test_data(
     searched, tmp_path: Path
 ) -> None:

@@ -9,8 +9,6 @@ from vcl_radial.cli import report, sweep
 from vcl_radial.cli.arguments import DONE, FAILED
 from vcl_radial.errors import UserError
 
-pytestmark = pytest.mark.usefixtures("no_pictures")
-
 
 def call(*words: object) -> int:
     parser = argparse.ArgumentParser()

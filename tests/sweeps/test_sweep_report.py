@@ -129,7 +129,6 @@ def test_a_grid_is_drawn_along_each_number_with_what_has_none_as_a_level():
     assert [list(line.get_ydata()) for line in axes.get_lines()] == [[81, 80], [82, 83], [84, 84]]
 
 
-@pytest.mark.usefixtures("no_pictures")
 def test_the_first_configurations_are_written_in_their_order(swept, tmp_path: Path) -> None:
     _, path = swept
     write_sweep_report(path, tmp_path, top=3)
@@ -148,7 +147,6 @@ def test_the_first_configurations_are_written_in_their_order(swept, tmp_path: Pa
     assert {path.name for path in tmp_path.glob("*/best-*")} == left
 
 
-@pytest.mark.usefixtures("no_pictures")
 def test_trials_can_be_ranked_by_another_score_of_their_runs(swept, tmp_path: Path) -> None:
     study, path = swept
 
@@ -245,7 +243,6 @@ def test_the_one_key_that_decides_has_nearly_all_the_importance(tmp_path: Path) 
     assert importances([few], keys, "maximize").empty
 
 
-@pytest.mark.usefixtures("no_pictures")
 def test_without_a_finished_trial_there_is_a_report_still(tmp_path: Path) -> None:
     nothing = {**CHANGES, "trials": 2, "seeds": 1}
     with np.errstate(invalid="ignore"):

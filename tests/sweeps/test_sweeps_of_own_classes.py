@@ -13,8 +13,6 @@ from vcl_radial.sweeps.report import write_sweep_report
 from vcl_radial.sweeps.results import read_results
 from vcl_radial.sweeps.specification import read
 
-pytestmark = pytest.mark.usefixtures("no_pictures")
-
 SWEEPS = Path(__file__).parents[2] / "benchmarks" / "sweeps"
 CODE = {
     "own_methods": "from vcl_radial.strategies.l2 import L2\n\n\nclass Mine(L2):\n    pass\n",

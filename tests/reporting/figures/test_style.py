@@ -23,6 +23,8 @@ from vcl_radial.reporting.figures.style import (
     with_few_colours,
 )
 
+pytestmark = pytest.mark.drawn
+
 ALL_COLOURS = [colour_map()(k)[:3] for k in range(colour_map().N)]
 
 
