@@ -21,7 +21,7 @@ from vcl_radial.tracks.retinopathy.networks import (
     truncated,
     truncated_normal,
 )
-from vcl_radial.tracks.retinopathy.prediction import of_referable, predict
+from vcl_radial.tracks.retinopathy.prediction import predict, referable_log_probabilities
 from vcl_radial.tracks.retinopathy.training import Training, method_of, trained_method
 
 SIZE = 16  # pixels along an edge of the photographs that the helpers draw
@@ -341,7 +341,7 @@ def test_of_levels_the_probability_of_referable_disease_is_the_sum_from_two_on()
     torch.manual_seed(0)
     logits = torch.randn(3, 4, 5)
     expected = logits.softmax(-1)[..., 2:].sum(-1)
-    classes = of_referable(logits.log_softmax(-1)).exp()
+    classes = referable_log_probabilities(logits.log_softmax(-1)).exp()
     torch.testing.assert_close(classes[..., 1], expected)
     torch.testing.assert_close(classes.sum(-1), torch.ones(3, 4))
 

@@ -1,4 +1,4 @@
-"""What texture alone tells of a photograph: a reference that has next to nothing to learn."""
+"""A reference that predicts from texture alone, with almost nothing to learn."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ _SMALLEST = 4
 """Pixels along an edge of the last image of a pyramid."""
 
 _FLOOR = 1e-3
-"""Added to energies of normalised images, so that a flat image has a logarithm."""
+"""Constant added to energies of normalised images, so that a flat image has a logarithm."""
 
 
 class BandEnergies(nn.Module):
-    """How much there is of each colour channel in every octave of spatial frequencies.
+    """Energies of each colour channel in every octave of spatial frequencies.
 
     g_0 = x,   g_{k+1} = means of 2x2 pixels of g_k,   b_k = g_k - g_{k+1} at the size of g_k:
     the Laplacian pyramid of Burt and Adelson (1983), with boxes in place of Gaussians. Features
-    are log mean |b_k| and log sd b_k of each channel and octave, and mean and sd of what is left,
-    standardised over what was trained on. With an output head this is logistic regression:
-    nothing but the head is learnt.
+    are log mean |b_k| and log sd b_k of each channel and octave, and mean and sd of the last g_k,
+    standardised over the training images. With an output head this is logistic regression: only
+    the head is trained.
 
     Args:
-        shape: of an image, `[C, H, W]`. Its features are `2 C (K + 1)` for K octaves.
+        shape: shape of an image, `[C, H, W]`; K octaves give `2 C (K + 1)` features.
     """
 
     def __init__(self, shape: Sequence[int]) -> None:
         super().__init__()
         channels, *edges = shape
         self.octaves = max(0, (min(edges) // _SMALLEST).bit_length() - 1)
-        # Without momentum it is the mean over all batches so far, not over the last ones.
+        # Without momentum the mean is over all batches so far, not over the last ones.
         self.standardise = nn.BatchNorm1d(
             2 * channels * (self.octaves + 1), affine=False, momentum=None
         )

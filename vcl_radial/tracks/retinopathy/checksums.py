@@ -1,6 +1,6 @@
-"""What a run's photographs and code are, so that a run on others is another run.
+"""Checksums of a run's photographs and code, so that a run on other data is another run.
 
-It reads labels and no pixels, and imports no PyTorch: a folder that is missing is named at once.
+They need labels, no pixels and no PyTorch: a missing folder is reported at once.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from vcl_radial.tracks.retinopathy.settings import Run
 
 
 def on_data(run: Run, data_dir: Path | None = None) -> Run:
-    """The run with checksums of its photographs and of the user's code.
+    """Return the run with checksums of its photographs and of the user's code.
 
-    Of photographs that are needed and not drawn, and of a network and a method of the user's own.
+    Only photographs that are needed and not drawn count.
 
     Raises:
-        UserError: their labels cannot be read.
+        UserError: the labels cannot be read.
     """
     needed = run.needed
     files = tuple(name for name in needed.names if name != "synthetic")
@@ -37,10 +37,10 @@ def on_data(run: Run, data_dir: Path | None = None) -> Run:
 def _checksum(
     names: tuple[str, ...], on_fault: OnFault, data_dir: Path | None, root: Path | None
 ) -> str:
-    """Of the photographs in `data_dir`, which stands for the folder `root`."""
+    """The checksum of the photographs in `data_dir`; `root` is its resolved folder."""
     content = hashlib.sha256()
     for name in names:
-        # What is to be said of faults is said when the photographs are prepared.
+        # Faults are reported when the photographs are prepared.
         photographs = load_photographs(name, data_dir, on_fault=on_fault, tell=lambda line: None)
         for row in photographs.rows:
             size = row.path.stat().st_size if row.path and row.path.is_file() else 0

@@ -1,4 +1,4 @@
-"""A run on photographs as the run machine sees it: a step is an epoch on a site."""
+"""Steps of a run on photographs for the run machine: a step is an epoch on a site."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ State = dict[str, Any]
 """A method's state dict."""
 
 History = list[dict[str, float]]
-"""A line for every epoch."""
+"""One line for each epoch."""
 
 
 class EpochTraining:
     """The method of a run, trained on one site after another.
 
     Args:
-        run: its spec.
+        run: the specification of the run.
         sites: the photographs, ready for training.
-        device: of the networks and the pixels.
-        peers: that share every batch.
+        device: the device of networks and pixels.
+        peers: processes that share every batch.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class EpochTraining:
         self.run, self.sites, self.device, self.peers = run, sites, torch.device(device), peers
         at_once = find_method(run.recipe.strategy).needs_whole_stream
         self.trained_on = [together(sites)] if at_once else sites
-        """What the method is trained on, one after another: each site, or all of them together."""
+        """The sites of the trainings, in order; or all sites merged into one."""
         self.states: list[State] = []
         """The method's state after each training."""
         self._history: History = []
@@ -64,11 +64,11 @@ class EpochTraining:
 
     @property
     def history(self) -> History:
-        """All epochs so far."""
+        """The lines of all epochs so far."""
         return [*self._history, *(self._training.history if self._training else [])]
 
     def position(self) -> Step:
-        """After the last epoch that is done."""
+        """The step of the last epoch that is done."""
         here, done = self._step(), len(self.history)
         news = f"resumes after epoch {done}" if done else None
         network = start_of(self.run.recipe, self.sites[0].data.size, self.run.seed).network
@@ -79,7 +79,7 @@ class EpochTraining:
         return step(self.run, [site.name for site in self.trained_on], self.history)
 
     def state_dict(self) -> dict[str, Any]:
-        """The states after the sites, the training at work, and the history."""
+        """The states after the sites, the training in progress, and the history."""
         return {
             "states": self.states,
             "history": self._history,
@@ -88,15 +88,15 @@ class EpochTraining:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from what `state_dict` gave.
+        """Resume from what `state_dict` gave.
 
         Raises:
-            UserError: other processes than these have left it.
+            UserError: another number of processes wrote the state.
         """
         if state["processes"] != self.peers.world:
             raise UserError(
-                f"the checkpoint was left by {state['processes']} processes; go on with as many, "
-                "or delete it"
+                f"{state['processes']} processes wrote the checkpoint; resume with as many, or "
+                "delete it"
             )
         self.states, self._history = state["states"], state["history"]
         if state["training"] is not None:
@@ -104,7 +104,7 @@ class EpochTraining:
             self._training.load_state_dict(state["training"])
 
     def steps(self) -> Iterator[Step]:
-        """Train what is left, epoch by epoch.
+        """Train the remaining epochs.
 
         Raises:
             UserError: a step does not fit into memory.
@@ -113,10 +113,10 @@ class EpochTraining:
         while len(self.states) < len(self.trained_on):
             training = self._training = self._training or self._begin()
             while not training.finished:
-                with _memory_named(self.run.recipe.batch_size):
+                with _memory_checked(self.run.recipe.batch_size):
                     training.run_epoch()
                     if training.finished:
-                        # With the last epoch: a method may want the gradients of its last step.
+                        # In the same step, because a method may use its last gradients.
                         self._end(training)
                 yield self._step()
 
@@ -138,11 +138,11 @@ class EpochTraining:
         return {f"{kind}.csv": table.to_csv(index=False) for kind, table in tables.items()}
 
     def kept(self) -> dict[str, Any]:
-        """The states after all sites, of a run that is scored on test data."""
+        """The states after all sites, for a run that is scored on test data."""
         return {"weights.pt": {"states": self.states}} if self.run.evaluate_on == "test" else {}
 
     def facts(self) -> dict[str, Any]:
-        """Parameters, bytes carried from site to site, seconds, photographs, sites, and notices."""
+        """Parameters, bytes carried between sites, seconds, photographs, sites, and notices."""
         recipe, sites, history = self.run.recipe, self.sites, self._history
         network = start_of(recipe, sites[0].data.size, self.run.seed).network
         carried = None
@@ -183,7 +183,7 @@ class EpochTraining:
         self._training = None
 
     def _predictions(self) -> pd.DataFrame:
-        """What the method says about all that is scored on, after every training."""
+        """Predictions on all evaluated parts after every training."""
         recipe, seed, sites = self.run.recipe, self.run.seed, self.sites
         parts = list(enumerate(all_validation_sets(sites)))
         if self.run.evaluate_on == "test":
@@ -194,7 +194,7 @@ class EpochTraining:
             for number, (name, data, rows) in parts:
                 if not len(rows):
                     continue
-                # Of shifted sets nobody knows which site they are like.
+                # A shifted set belongs to no site.
                 network = method.predictor(number if number < len(sites) else None)
                 with method.using(network):
                     log_draws = predict(
@@ -217,9 +217,9 @@ class EpochTraining:
 
 
 def together(sites: Sequence[Prepared]) -> Prepared:
-    """All sites as one, for a method that learns them at once; it is called like the last one.
+    """Merge all sites into one for a method that learns them at once; it has the last one's name.
 
-    What was learned after it is what was learned from all.
+    So scores after the last site are scores after all sites.
     """
     starts = np.cumsum([0, *(len(site.data) for site in sites[:-1])])
     parts = (
@@ -231,7 +231,7 @@ def together(sites: Sequence[Prepared]) -> Prepared:
 
 
 def step(run: Run, sites: Sequence[str], history: Sequence[Mapping[str, float]]) -> Step:
-    """How far a run has come, from the names of its sites and the lines of its history."""
+    """The step that a run has reached, from the names of its sites and its history."""
     epochs = len(sites) * run.recipe.epochs
     if not history:
         return Step(0, f"epoch 1 of {epochs}", epochs=epochs)
@@ -239,16 +239,16 @@ def step(run: Run, sites: Sequence[str], history: Sequence[Mapping[str, float]])
     site, epoch = int(line["site"]), int(line["epoch"])
     # Training that ended early leaves a gap.
     done = site * run.recipe.epochs + epoch
-    before, behind = (f"{sites[site]}  ", f"/{sites[site]}") if len(sites) > 1 else ("", "")
+    prefix, suffix = (f"{sites[site]}  ", f"/{sites[site]}") if len(sites) > 1 else ("", "")
     return Step(
         done=len(history),
         words=f"epoch {done} of {epochs}",
         score=selected_score_by_epoch(run, history).get(len(history)),
         epoch=done,
         epochs=epochs,
-        news=f"{before}epoch {epoch}: NLL {line['nll']:.4f} nats, "
+        news=f"{prefix}epoch {epoch}: NLL {line['nll']:.4f} nats, "
         f"validation AUC {line['validation_auc']:.2f} %",
-        scalars={f"{key}{behind}": line[key] for key in ("loss", "nll", "kl", "validation_auc")},
+        scalars={f"{key}{suffix}": line[key] for key in ("loss", "nll", "kl", "validation_auc")},
         at=len(history),
     )
 
@@ -265,8 +265,8 @@ def selected_score_by_epoch(run: Run, lines: Sequence[Mapping[str, float]]) -> d
 
 
 @contextmanager
-def _memory_named(batch_size: int) -> Iterator[None]:
-    """Inside, memory that runs out is the batch's fault."""
+def _memory_checked(batch_size: int) -> Iterator[None]:
+    """Raise an error that names the batch size if memory runs out inside."""
     try:
         yield
     except Exception as error:
@@ -281,7 +281,7 @@ def history_so_far(folder: RunFolder[Run]) -> list[dict[str, float]]:
     """The lines of the history of a run, finished or not.
 
     Raises:
-        UserError: its checkpoint is damaged.
+        UserError: the checkpoint is damaged.
     """
     if folder.finished():
         rows = csv.DictReader(read_text(folder.path / "history.csv").splitlines())

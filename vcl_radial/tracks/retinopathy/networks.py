@@ -1,4 +1,4 @@
-"""The network of a recipe, and how its weights are drawn in training."""
+"""The network and optimiser of a recipe, and truncated noise in training."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ def make_network(recipe: Recipe, size: int) -> nn.Module:
     """The recipe's network, with a start from the global generator.
 
     Args:
-        recipe: names the network and what it is trained on.
+        recipe: the recipe, which names the network and its targets.
         size: pixels along an edge of the photographs.
 
     Raises:
-        UserError: what is from outside is no such network.
+        UserError: a user's function gives no such network.
     """
     posterior, shape = posterior_of(recipe), (3, size, size)
     classes = len(GRADES) if recipe.targets == "levels" else 2
@@ -65,9 +65,9 @@ def make_optimizer(recipe: Recipe, network: nn.Module) -> Optimizer:
 def truncated(network: nn.Module, threshold: float) -> Iterator[None]:
     """Inside, training draws w = mean + scale * noise with |noise| <= threshold.
 
-    The noise is a standard normal that is cut off, and not scaled up again: the likelihood's
-    gradient is biased and of lower variance, and the KL stays that of the whole Gaussian
-    (Farquhar, Osborne and Gal 2020, Appendix F). Drawing for prediction is as ever.
+    The noise is a truncated standard normal, not scaled up again: the likelihood's gradient is
+    biased and of lower variance, and the KL stays that of the whole Gaussian (Farquhar, Osborne
+    and Gal 2020, Appendix F). Draws for prediction are not truncated.
     """
     with drawn_by(_layers(network), lambda layer: _Truncated(layer, threshold)):
         yield

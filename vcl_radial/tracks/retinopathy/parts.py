@@ -1,4 +1,4 @@
-"""A data set cut into parts that are trained on one after another."""
+"""A data set cut into parts for training one after another."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ Table = TypeVar("Table", FundusData, Photographs)
 
 
 def parts_of(data: Table, settings: DataSettings) -> list[tuple[str, Table]]:
-    """The dataset under its name, or its parts by theirs; with pixels or without.
+    """The dataset with its name, or its parts with theirs; with pixels or without.
 
     Raises:
-        DataError: there is but one site, or a patient is at two of them.
+        DataError: there is only one site, or a patient is at two sites.
     """
     photographs = data if isinstance(data, Photographs) else data.photographs
     if settings.parts == "whole":

@@ -1,4 +1,4 @@
-"""The predictions of a method about photographs, under draws of its weights."""
+"""Predictions of a method for photographs, under draws of its weights."""
 
 from __future__ import annotations
 
@@ -35,25 +35,25 @@ def predict(
 ) -> Tensor:
     """Log-probabilities of healthy and referable under S draws, `[S, N, 2]` float32 on the CPU.
 
-    The draws follow from the seed alone, and each serves all photographs. Training's randomness is
-    left as it is. A batch is at most as large as one of training, into whose memory it then fits.
+    The draws depend on the seed alone, and all photographs share each draw. Training's randomness
+    is not touched. A batch is at most as large as one of training, so that it fits into memory.
     """
     parts = []
     for batch in evaluation_batches(
         data, rows, min(batch_size, EVAL_BATCH), normalisation=normalisation, device=device
     ):
-        # In the order of a network's convolutions, once for all draws.
+        # In the memory format of the convolutions, once for all draws.
         x = batch.x.contiguous(memory_format=torch.channels_last)
         outputs = method.draws(x, samples=samples, seed=seed)
-        parts.append(of_referable(outputs.float().log_softmax(-1)).cpu())
+        parts.append(referable_log_probabilities(outputs.float().log_softmax(-1)).cpu())
         on_batch()
     return torch.cat(parts, 1)
 
 
-def of_referable(log_probabilities: Tensor) -> Tensor:
-    """Log-probabilities `[..., 2]` of healthy and referable, of those of all levels, `[..., 5]`.
+def referable_log_probabilities(log_probabilities: Tensor) -> Tensor:
+    """Log-probabilities `[..., 2]` of healthy and referable, from those of all levels `[..., 5]`.
 
-    Those of the two classes themselves, `[..., 2]`, are returned as they are.
+    Log-probabilities of the two classes, `[..., 2]`, are returned unchanged.
     """
     if log_probabilities.shape[-1] == 2:
         return log_probabilities

@@ -1,4 +1,4 @@
-"""The photographs of a run: read, decoded, split and checked before anything is trained."""
+"""Read, decode, split and check the photographs of a run before training."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from vcl_radial.tracks.retinopathy.parts import parts_of
 from vcl_radial.tracks.retinopathy.settings import VALIDATION, DataSettings
 
 DRAWN = "synthetic"
-"""The data set whose photographs are drawn."""
+"""Name of the data set whose photographs are drawn."""
 
 Scored = tuple[str, FundusData, NDArray[np.int64]]
-"""Name, photographs and rows of something that is scored on."""
+"""Name, photographs and rows of an evaluated part."""
 
 
 Site = tuple[str, FundusData, Split]
-"""Name, photographs and split of something that is trained on."""
+"""Name, photographs and split of a training site."""
 
 
 @dataclass(frozen=True)
@@ -42,11 +42,11 @@ class Prepared:
     """Photographs of one site that are ready for training.
 
     Attributes:
-        name: of the site: the data set's, or that of a part of it.
-        data: those that are trained on and tested on.
-        split: their parts.
-        normalisation: by the training part, of the first site where there are several.
-        notices: what has to be said wherever results are shown: licences, and what is synthetic.
+        name: name of the site: that of the data set or of a part of it.
+        data: photographs for training and testing.
+        split: parts of the photographs.
+        normalisation: normalisation by the training part of the first site.
+        notices: texts to show with all results: licences, and which data are synthetic.
         shifted: further test sets by name.
     """
 
@@ -61,7 +61,7 @@ class Prepared:
 def all_test_sets(sites: Sequence[Prepared]) -> list[Scored]:
     """The test part of every site, then the first site's shifted sets, whole.
 
-    A part has the site's name, or "test" where there is but one.
+    A part has the site's name, or "test" if there is only one.
     """
     whole = [(name, data, np.arange(len(data))) for name, data in sites[0].shifted.items()]
     return [*_parts(sites, "test"), *whole]
@@ -70,20 +70,20 @@ def all_test_sets(sites: Sequence[Prepared]) -> list[Scored]:
 def all_validation_sets(sites: Sequence[Prepared]) -> list[Scored]:
     """The validation part of every site, which may be empty.
 
-    It is named "validation", and "<site> validation" where there are several sites.
+    It is named "validation", or "<site> validation" if there are several sites.
     """
     return _parts(sites, "validation", f" {VALIDATION}")
 
 
-def _parts(sites: Sequence[Prepared], part: str, behind: str = "") -> list[Scored]:
+def _parts(sites: Sequence[Prepared], part: str, suffix: str = "") -> list[Scored]:
     return [
-        (part if len(sites) == 1 else site.name + behind, site.data, getattr(site.split, part))
+        (part if len(sites) == 1 else site.name + suffix, site.data, getattr(site.split, part))
         for site in sites
     ]
 
 
 def check_drawn(settings: DataSettings) -> None:
-    """See that photographs that are drawn can be split, before any of them is.
+    """Check that synthetic photographs can be split, before any is drawn.
 
     Raises:
         UserError: a part would be empty or lack a class.
@@ -94,8 +94,8 @@ def check_drawn(settings: DataSettings) -> None:
             whole = [(name, photographs)]
             try:
                 sites = parts_of(photographs, settings) if name == settings.dataset else whole
-                for site, of_site in sites:
-                    _split(site, of_site, settings)
+                for site, site_photographs in sites:
+                    _split(site, site_photographs, settings)
             except UserError as error:
                 raise UserError(f"data.patients = {settings.patients}: {error}") from None
 
@@ -107,7 +107,7 @@ def load(
 
     Raises:
         UserError: a data folder is missing.
-        DataError: files are not what they should be.
+        DataError: files are damaged.
     """
     names = settings.names
     return {name: _load(name, settings, data_dir, tell) for name in names}
@@ -131,22 +131,22 @@ def prepare(
     tell: ReportProgress = tell_user,
     loaded: Mapping[str, FundusData] | None = None,
 ) -> list[Prepared]:
-    """The photographs of each site, ready for training.
+    """Prepare the photographs of each site for training.
 
     Args:
-        settings: of the data; without a seed of the split it is 0.
+        settings: keys of the data; the default seed of the split is 0.
         data_dir: the data folder.
-        tell: takes a line for the user.
-        loaded: what `load` gave, if it was called before.
+        tell: function that shows a line to the user.
+        loaded: result of `load`, if it was called before.
 
     Raises:
         UserError: a data folder is missing, or a part would be empty.
-        DataError: files are not what they should be, or a part lacks a class.
+        DataError: files are damaged, or a part lacks a class.
     """
     loaded = loaded or load(settings, data_dir, tell)
     sites = cut(settings, loaded)
     shifted = {name: _apart(name, loaded[name], sites, settings) for name in settings.shifted}
-    # Nothing is known of later sites when the first is trained on.
+    # By the first site alone, because later sites are unknown when it is trained on.
     _, first, split_of_first = sites[0]
     normalisation = Normalisation.of(first, split_of_first.train)
     notices = [data.photographs.notice for data in loaded.values() if data.photographs.notice]
@@ -167,12 +167,12 @@ def prepare(
 def _apart(
     name: str, data: FundusData, sites: Sequence[Site], settings: DataSettings
 ) -> FundusData:
-    """A shifted set, without patients who are trained on where it is a part of the same data."""
+    """A shifted set without patients of the training data, if both are of one data set."""
     whole = name.removesuffix(OTHER)
     trained = [
-        of_site.photographs.patients[np.concatenate([split.train, split.validation])]
-        for site, of_site, split in sites
-        # A part of the dataset has a name of its own.
+        site_data.photographs.patients[np.concatenate([split.train, split.validation])]
+        for site, site_data, split in sites
+        # A part of the dataset has another name than the dataset.
         if site == whole or (whole == settings.dataset and site not in settings.then)
     ]
     if name == whole or not trained:
@@ -194,8 +194,8 @@ def _split(name: str, photographs: Photographs, settings: DataSettings) -> Split
         )
     for part in ("train", "validation", "test"):
         rows = getattr(split, part)
-        wanted = part != "validation" or settings.validation > 0
-        if wanted and len(np.unique(photographs.referable[rows])) < 2:
+        needed = part != "validation" or settings.validation > 0
+        if needed and len(np.unique(photographs.referable[rows])) < 2:
             raise DataError(
                 f"{name}: the {part} part of {len(rows)} photographs does not hold "
                 "both healthy and referable ones; use more photographs or another share"
@@ -208,7 +208,7 @@ def _synthetic(settings: DataSettings) -> SyntheticSettings:
 
 
 def _shared_patients(name: str, data: FundusData, settings: DataSettings) -> str | None:
-    """What is to be said where a patient may be in two parts and nobody can know."""
+    """A notice that a patient may be in two parts, if patients are unknown."""
     photographs = data.photographs
     if photographs.patients_known:
         return None

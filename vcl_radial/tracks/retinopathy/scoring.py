@@ -1,4 +1,4 @@
-"""From draws to tidy tables: what was predicted, and how good it is when some is referred."""
+"""Tidy tables from draws: predictions, and their scores when some photographs are referred."""
 
 from __future__ import annotations
 
@@ -47,15 +47,15 @@ from vcl_radial.tracks.retinopathy.prediction import probability
 from vcl_radial.tracks.retinopathy.settings import VALIDATION
 
 REFERRED: Final = tuple(round(0.05 * k, 2) for k in range(15))
-"""Shares that are referred, 0 to 70 %; the paper's Table 1 has 0, 10, 20 and 30 %."""
+"""Shares of referred photographs, 0 to 70 %; the paper's Table 1 has 0, 10, 20 and 30 %."""
 
 RESAMPLES: Final = 100
-"""Of the patients, as for the paper's Table 1 (of the photographs)."""
+"""Number of resamples of patients; the paper's Table 1 has as many of photographs."""
 
 UNCERTAINTIES: Final = ("mutual_information", "entropy")
 
 _ROUNDING: Final = 1e-12
-"""Nats that rounding alone can make."""
+"""Largest number of nats by rounding alone."""
 
 _CURVES: Final[dict[str, Score]] = {
     "auc": auc,
@@ -88,28 +88,27 @@ PREDICTIONS: Final = (
 
 
 Lines: TypeAlias = list[dict[str, Any]]
-"""Of a table, by column."""
+"""Rows of a table, as values by column."""
 
 
 def prediction_table(
     after: str, part: str, photographs: Photographs, log_draws: Tensor
 ) -> pd.DataFrame:
-    """A line for each photograph.
+    """Predictions with a line for each photograph.
 
     Args:
-        after: the site that was trained on last.
-        part: "validation", "test" or the name of another data set; of sites in sequence the name
-            of one, for its test part, or `<site> validation`.
-        photographs: N of them.
+        after: the last trained site.
+        part: "validation", "test" or the name of another data set; for sites in sequence, the name
+            of a site for its test part, or `<site> validation`.
+        photographs: the N photographs.
         log_draws: log-probabilities under S draws, `[S, N, 2]`.
 
     Returns:
-        The columns of `PREDICTIONS`. `label` is 1 for what an expert should see, 0 for what not,
-        and -1 where no level is known: such a photograph is out of distribution. `probability` is
-        that of label 1; log-odds, entropy and mutual information are in nats. Of a single draw the
-        mutual information is 0. `sampling` is `vcl_radial.likelihoods.predict.sampling`, in per
-        cent. The log-odds say what a probability next to 0 or 1 cannot: it is 1 from log-odds of
-        37 on.
+        The columns of `PREDICTIONS`. `label` is 1 for photographs that an expert should see, 0 for
+        others, and -1 without a level: such a photograph is out of distribution. `probability` is
+        that of label 1; log-odds, entropy and mutual information are in nats. For a single draw
+        the mutual information is 0. `sampling` is `vcl_radial.likelihoods.predict.sampling`, in
+        per cent. Log-odds resolve probabilities near 0 and 1, which round to 1 from 37 on.
     """
     mean = log_draws.double().logsumexp(0) - math.log(len(log_draws))
     table = photographs.frame().rename(columns={"grade": "level"})
@@ -129,46 +128,45 @@ def is_validation(part: str) -> bool:
 
 
 def uncertainties(predictions: pd.DataFrame) -> list[str]:
-    """Those that tell photographs apart: draws that all agree have no mutual information.
+    """Uncertainties that vary: draws that all agree have no mutual information.
 
-    Where none does, since a network is sure of all, the entropy; what is referred is then chance.
+    If none varies, because a network is sure of all, it is the entropy; referral is then random.
     """
-    found = [name for name in UNCERTAINTIES if predictions[name].max() > _ROUNDING]
-    return found or ["entropy"]
+    return [n for n in UNCERTAINTIES if predictions[n].max() > _ROUNDING] or ["entropy"]
 
 
 def score_table(
     predictions: pd.DataFrame, *, resamples: int = RESAMPLES, seed: int = 0
 ) -> pd.DataFrame:
-    """All scores of a table of predictions, for each site that was trained on last.
+    """All scores of a table of predictions, after each site.
 
-    | metric                                 | what                                                |
+    | metric                                 | meaning                                             |
     | -------------------------------------- | --------------------------------------------------- |
-    | auc, accuracy, balanced_accuracy       | of what is kept, at each share that is referred     |
-    | auprc, nll, brier, ece,                | of all photographs; per cent, nats, -, per cent,    |
+    | auc, accuracy, balanced_accuracy       | on kept photographs, at each share referred         |
+    | auprc, nll, brier, ece,                | on all photographs; per cent, nats, -, per cent,    |
     | calibration_error, sampling            | per cent, per cent                                  |
     | accuracy_area, nll_area, auc_area,     | areas under the retention curves; per cent, nats    |
     | auprc_area, balanced_accuracy_area, ...|                                                     |
-    | ood_auc, ood_auprc                     | of uncertainty for being of this part, and not of   |
+    | ood_auc, ood_auprc                     | of uncertainty as a detector of this part against   |
     |                                        | the test part                                       |
     | finds_artefacts                        | AUC of uncertainty for a photograph's artefact      |
 
-    Photographs of a validation part are scored only where there are no others, which is in a run
-    that is scored on validation data: no table has both.
+    Validation parts are scored only if there are no others, which is in a run that is scored on
+    validation data: no table has both.
 
     Returns:
         `after, part, metric, uncertainty, referred, value, standard_error, lower, upper`; AUC and
         accuracies in per cent.
     """
     tables = [
-        _scores(of_site, resamples, seed).assign(after=after)
-        for after, of_site in scored(predictions).groupby("after", sort=False)
+        _scores(group, resamples, seed).assign(after=after)
+        for after, group in scored(predictions).groupby("after", sort=False)
     ]
     return pd.concat(tables, ignore_index=True)[list(COLUMNS)]
 
 
 def scored(predictions: pd.DataFrame) -> pd.DataFrame:
-    """The predictions without those on validation parts, unless there are no others."""
+    """Predictions without those for validation parts, unless there are no others."""
     held_out = predictions["part"].map(is_validation)
     return predictions if held_out.all() else predictions[~held_out]
 
@@ -177,13 +175,13 @@ def _scores(predictions: pd.DataFrame, resamples: int, seed: int) -> pd.DataFram
     rows: list[dict[str, Any]] = []
     names = uncertainties(predictions)
     test = predictions[predictions["part"] == "test"]
-    for part, of_part in predictions.groupby("part", sort=False):
-        labelled = of_part[of_part["label"] >= 0]
-        lines = _of_labelled(labelled, names, resamples, seed) if len(labelled) else []
+    for part, part_rows in predictions.groupby("part", sort=False):
+        labelled = part_rows[part_rows["label"] >= 0]
+        lines = _labelled_scores(labelled, names, resamples, seed) if len(labelled) else []
         for uncertainty in names:
-            lines += _artefacts(of_part, uncertainty)
+            lines += _artefacts(part_rows, uncertainty)
             if part != "test" and len(test):
-                lines += _out_of_distribution(test, of_part, uncertainty, resamples, seed)
+                lines += _out_of_distribution(test, part_rows, uncertainty, resamples, seed)
         rows += [{"part": part, **line} for line in lines]
     return pd.DataFrame(rows, columns=list(COLUMNS[1:])).fillna({"uncertainty": ""})
 
@@ -191,37 +189,36 @@ def _scores(predictions: pd.DataFrame, resamples: int, seed: int) -> pd.DataFram
 def validation_scores(path: Path) -> dict[str, float]:
     """AUC (per cent) and NLL (nats per photograph) of a run on its validation parts.
 
-    Of what the selected weights say after the last site; the mean over the
-    sites.
+    They are means over sites, for the selected weights after the last site.
 
     Args:
-        path: the run's folder, finished.
+        path: folder of a finished run.
     """
-    of_parts: dict[tuple[str, str], list[tuple[int, float, float]]] = {}
+    predictions: dict[tuple[str, str], list[tuple[int, float, float]]] = {}
     for row in csv.DictReader(read_text(path / "predictions.csv", LARGE).splitlines()):
         if is_validation(row["part"]):
             line = int(row["label"]), float(row["probability"]), float(row["log_odds"])
-            of_parts.setdefault((row["after"], row["part"]), []).append(line)
-    last, _ = next(reversed(of_parts))
+            predictions.setdefault((row["after"], row["part"]), []).append(line)
+    last, _ = next(reversed(predictions))
     scores = []
-    for (after, _), lines in of_parts.items():
+    for (after, _), lines in predictions.items():
         if after == last:
-            classes, said, log_odds = map(np.array, zip(*lines, strict=True))
-            scores.append((auc(classes, said), binary_nll(classes, log_odds)))
+            classes, predicted, log_odds = map(np.array, zip(*lines, strict=True))
+            scores.append((auc(classes, predicted), binary_nll(classes, log_odds)))
     return dict(zip(("validation_auc", "validation_nll"), np.mean(scores, 0).tolist(), strict=True))
 
 
 def calibration_table(predictions: pd.DataFrame, bins: int = 10) -> pd.DataFrame:
     """The calibration curves: `after, part, lower, upper, count, predicted, observed`.
 
-    Of the parts that `score_table` scores, without photographs of an unknown level.
+    Parts are those of `score_table`, without photographs of an unknown level.
     """
     labelled = scored(predictions)
     labelled = labelled[labelled["label"] >= 0]
     parts = []
-    for (after, name), of_part in labelled.groupby(["after", "part"], sort=False):
+    for (after, name), part_rows in labelled.groupby(["after", "part"], sort=False):
         curve = calibration_curve(
-            of_part["label"].to_numpy(), of_part["probability"].to_numpy(), bins
+            part_rows["label"].to_numpy(), part_rows["probability"].to_numpy(), bins
         )
         parts.append(
             pd.DataFrame(
@@ -239,10 +236,12 @@ def calibration_table(predictions: pd.DataFrame, bins: int = 10) -> pd.DataFrame
     return pd.concat(parts, ignore_index=True)
 
 
-def _of_labelled(labelled: pd.DataFrame, names: Sequence[str], resamples: int, seed: int) -> Lines:
-    # In ascending order, in which the scores need not sort anew for every resample.
+def _labelled_scores(
+    labelled: pd.DataFrame, names: Sequence[str], resamples: int, seed: int
+) -> Lines:
+    # In ascending order, so that scores need not sort again for every resample.
     labelled = labelled.sort_values("probability", kind="stable")
-    classes, said, log_odds = (
+    classes, predicted, log_odds = (
         labelled[name].to_numpy() for name in ("label", "probability", "log_odds")
     )
     draws = resampled(labelled["patient"].to_numpy(np.str_), resamples, seed)
@@ -251,68 +250,69 @@ def _of_labelled(labelled: pd.DataFrame, names: Sequence[str], resamples: int, s
         rank = ranks(labelled[uncertainty].to_numpy())
         keys = [(metric, share) for metric in _CURVES for share in REFERRED]
         keys += [(metric, math.nan) for metric in _AREAS]
-        estimate = over_patients(partial(_under_referral, classes, said, log_odds, rank), draws)
+        estimate = over_patients(
+            partial(_under_referral, classes, predicted, log_odds, rank), draws
+        )
         for line, (metric, share) in zip(_lines(estimate), keys, strict=True):
             lines.append({"metric": metric, "uncertainty": uncertainty, "referred": share, **line})
 
-    def of_all(weights: Floats) -> Floats:
+    def single_scores(weights: Floats) -> Floats:
         return np.array(
             [
-                average_precision(classes, said, weights),
+                average_precision(classes, predicted, weights),
                 binary_nll(classes, log_odds, weights),
-                brier(classes, said, weights),
+                brier(classes, predicted, weights),
             ]
         )
 
-    for line, metric in zip(_lines(over_patients(of_all, draws)), _SINGLE, strict=True):
+    for line, metric in zip(_lines(over_patients(single_scores, draws)), _SINGLE, strict=True):
         lines.append({"metric": metric, **line})
     ece = expected_calibration_error(_log_probabilities(log_odds), torch.tensor(classes))
     lines.append({"metric": "ece", "value": ece})
-    error = calibration_curve(classes, said).error
-    moved = float(labelled["sampling"].mean())
+    error = calibration_curve(classes, predicted).error
     return [
         *lines,
         {"metric": "calibration_error", "value": error},
-        {"metric": "sampling", "value": moved},
+        {"metric": "sampling", "value": float(labelled["sampling"].mean())},
     ]
 
 
 def _under_referral(
-    classes: Whole, said: Floats, log_odds: Floats, rank: Whole, weights: Floats
+    classes: Whole, predicted: Floats, log_odds: Floats, rank: Whole, weights: Floats
 ) -> Floats:
     """The scores of `_CURVES` at each share of `REFERRED`, then those of `_AREAS`."""
-    some = weights > 0
-    classes, rank = classes[some], rank[some]
-    said, log_odds, weights = said[some], log_odds[some], weights[some]
+    drawn = weights > 0
+    classes, rank = classes[drawn], rank[drawn]
+    predicted, log_odds, weights = predicted[drawn], log_odds[drawn], weights[drawn]
     kept = retained(rank, 1 - np.array(REFERRED), weights)
     areas = [
         area
-        for of_rows in (weights, class_balanced(classes, weights))
-        for area in retention_areas(classes, said, log_odds, rank, of_rows).values()
+        for row_weights in (weights, class_balanced(classes, weights))
+        for area in retention_areas(classes, predicted, log_odds, rank, row_weights).values()
     ]
-    return np.concatenate([*(score(classes, said, kept) for score in _CURVES.values()), areas])
+    return np.concatenate([*(score(classes, predicted, kept) for score in _CURVES.values()), areas])
 
 
-def _artefacts(of_part: pd.DataFrame, uncertainty: str) -> Lines:
-    with_artefact = (of_part["artefact"] != "").to_numpy().astype(np.int64)
+def _artefacts(part_rows: pd.DataFrame, uncertainty: str) -> Lines:
+    with_artefact = (part_rows["artefact"] != "").to_numpy().astype(np.int64)
     if not 0 < with_artefact.sum() < len(with_artefact):
         return []
-    value = auc(with_artefact, of_part[uncertainty].to_numpy())
+    value = auc(with_artefact, part_rows[uncertainty].to_numpy())
     return [{"metric": "finds_artefacts", "uncertainty": uncertainty, "value": value}]
 
 
 def _out_of_distribution(
     test: pd.DataFrame, other: pd.DataFrame, uncertainty: str, resamples: int, seed: int
 ) -> Lines:
-    """How well the uncertainty tells another data set from the test part."""
+    """How well the uncertainty separates another data set from the test part."""
     parts = pd.concat([test, other]).sort_values(uncertainty, kind="stable")
     is_other = (parts["part"] != "test").to_numpy().astype(np.int64)
     uncertain = parts[uncertainty].to_numpy()
     patients = parts["patient"].to_numpy(np.str_)
     draws = np.zeros((resamples, len(parts)))
-    for place in (0, 1):
-        rows = is_other == place
-        draws[:, rows] = resampled(patients[rows], resamples, seed + place)
+    for number in (0, 1):
+        rows = is_other == number
+        draws[:, rows] = resampled(patients[rows], resamples, seed + number)
 
     def detection(weights: Floats) -> Floats:
         scores = (auc, average_precision)
@@ -332,6 +332,6 @@ def _lines(estimate: Estimate) -> list[dict[str, float]]:
 
 
 def _log_probabilities(log_odds: NDArray[np.float64]) -> Tensor:
-    """Of both classes, `[N, 2]`, from the log-odds of class 1."""
+    """Log-probabilities of both classes, `[N, 2]`, from the log-odds of class 1."""
     odds = torch.tensor(log_odds)
     return torch.stack([logsigmoid(-odds), logsigmoid(odds)], 1)

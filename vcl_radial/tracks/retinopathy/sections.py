@@ -1,4 +1,4 @@
-"""What a report shows of runs on photographs: Table 1 of the paper beside ours, and pictures."""
+"""Sections of a report on photographs: Table 1 of the paper beside ours, and pictures."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ ORDER: Final = (
 TEXTS: Final = dict.fromkeys(
     ("after", "part", "image", "patient", "eye", "site", "artefact", "metric", "uncertainty"), str
 )
-"""Columns whose empty cells are empty texts, and whose digits are no numbers."""
+"""Columns of text: an empty cell is an empty text, and digits are no numbers."""
 
 _HOW_TO_READ: Final = (
     "Mean ± standard error over seeds; in parentheses, where seeds have the same photographs, the "
@@ -70,17 +70,17 @@ _EVIDENCE: Final = (
     *("method", "seed", "after", "part", "patient", "label"),
     *("probability", "mutual_information"),
 )
-"""The entropy follows from the probability."""
+"""Columns of the evidence; the entropy follows from the probability."""
 
 _PAPERS_METHODS: Final = ("radial-vcl", "gaussian-vcl")
-"""Of which the first is compared with the second, seed by seed."""
+"""The method that is compared with the second, seed by seed."""
 
 
 def read(path: Path, environment: Mapping[str, Any]) -> dict[str, pd.DataFrame]:
-    """`scores` and `calibration` of a finished run's folder.
+    """Read `scores` and `calibration` from a finished run's folder.
 
     Raises:
-        DataError: one is damaged; it begins with the file's name.
+        DataError: a table is damaged; names the file.
     """
     for key in ("photographs", "seconds_per_epoch", "parameters", "notices", "sites"):
         if key not in environment:
@@ -89,10 +89,10 @@ def read(path: Path, environment: Mapping[str, Any]) -> dict[str, pd.DataFrame]:
 
 
 def read_table(path: Path, name: str) -> pd.DataFrame:
-    """One of `vcl_radial.tracks.retinopathy.settings.TABLES`.
+    """Read one of `vcl_radial.tracks.retinopathy.settings.TABLES`.
 
     Raises:
-        DataError: it cannot be read.
+        DataError: the table cannot be read.
     """
     try:
         text = read_text(path / f"{name}.csv", LARGE)
@@ -105,12 +105,12 @@ def read_table(path: Path, name: str) -> pd.DataFrame:
 
 
 def evidence(runs: Sequence[FinishedRun]) -> dict[str, str]:
-    """`predictions.csv` of all runs that have theirs: what was predicted of which patient.
+    """Merge `predictions.csv` of all runs that have one: the predictions for each patient.
 
-    Of sites in sequence they are those after the last one, as all of them are many.
+    For sites in sequence, only those after the last site are kept.
 
-    Patients of a part in which all have numbers keep them. Others are numbered, as their names may
-    be those of photographs that must not be passed on: "n1", "n2", ... in the order of their names.
+    Patients keep their numbers in a part in which all have numbers. Others are numbered "n1", "n2",
+    ... in the order of their names, which may be those of photographs that must not be published.
 
     Returns:
         The columns `method, seed, after, part, patient, label, probability, mutual_information`, in
@@ -119,19 +119,19 @@ def evidence(runs: Sequence[FinishedRun]) -> dict[str, str]:
     Raises:
         DataError: predictions cannot be read.
     """
-    having = [run for run in runs if (run.path / _PREDICTIONS).exists()]
-    if not having:
+    with_predictions = [run for run in runs if (run.path / _PREDICTIONS).exists()]
+    if not with_predictions:
         return {}
     tables = []
-    for run in having:
-        of_run = read_table(run.path, "predictions").assign(method=run.method, seed=run.spec.seed)
-        tables.append(of_run[of_run["after"] == run.environment["sites"][-1]])
+    for run in with_predictions:
+        rows = read_table(run.path, "predictions").assign(method=run.method, seed=run.spec.seed)
+        tables.append(rows[rows["after"] == run.environment["sites"][-1]])
     table = pd.concat(tables, ignore_index=True)
-    # Of a part, not of a patient: the name of a photograph may happen to have no letter.
+    # Decided by part, not by patient: the name of a photograph may happen to have no letter.
     numbered = table["patient"].str.fullmatch(r"\d+") & (table["patient"] != table["image"])
     named = ~numbered.groupby(table["part"]).transform("all")
-    places = {name: k for k, name in enumerate(sorted(set(table["patient"][named])), start=1)}
-    table.loc[named, "patient"] = [f"n{places[name]}" for name in table["patient"][named]]
+    numbers = {name: k for k, name in enumerate(sorted(set(table["patient"][named])), start=1)}
+    table.loc[named, "patient"] = [f"n{numbers[name]}" for name in table["patient"][named]]
     text = table[list(_EVIDENCE)].to_csv(index=False, float_format="%.4g")
     return {_PREDICTIONS: text}
 
@@ -140,11 +140,10 @@ def sections(runs: Sequence[FinishedRun], data_dir: Path | None) -> list[Section
     """Sites in sequence, other data, each part, what uncertainty finds, differences, photographs.
 
     Args:
-        runs: of one benchmark; methods come in the paper's order, then as they are, references
-            last.
-        data_dir: where photographs that may be shown lie.
+        runs: runs of one benchmark; methods are sorted in the paper's order, references last.
+        data_dir: folder of the photographs that may be shown.
     """
-    runs = sorted(runs, key=lambda run: _place(run.spec.method))
+    runs = sorted(runs, key=lambda run: _rank(run.spec.method))
     methods = {
         m: [run for run in runs if run.method == m] for m in dict.fromkeys(r.method for r in runs)
     }
@@ -157,38 +156,40 @@ def sections(runs: Sequence[FinishedRun], data_dir: Path | None) -> list[Section
     last = means[means["after"] == sites[-1]]
     calibration = tables.put_together(runs, "calibration")
     pooled = tables.pooled_calibration(calibration[calibration["after"] == sites[-1]])
-    of_runs = comparisons.with_carried(comparisons.by_run(scores), methods)
+    run_scores = comparisons.with_carried(comparisons.by_run(scores), methods)
     counts = runs[0].environment["photographs"]
-    words = f"Photographs: {counts['train']} to train on, {counts['test']} to test on."
+    note = f"Photographs: {counts['train']} to train on, {counts['test']} to test on."
     if len(sites) > 1:
-        words += " All but the first section is of the networks after the last site."
-    files = {"scores.csv": means, "runs.csv": of_runs, "calibration.csv": pooled}
+        note += " All but the first section is of the networks after the last site."
+    files = {"scores.csv": means, "runs.csv": run_scores, "calibration.csv": pooled}
     texts = {name: table.to_csv(index=False) for name, table in files.items()}
-    shown = [Section("", [Text(_HOW_TO_READ), Text(words)], texts)]
+    parts = [Section("", [Text(_HOW_TO_READ), Text(note)], texts)]
     if len(sites) > 1:
-        shown.append(_in_sequence(scores, of_runs, sites, benchmark))
+        parts.append(_in_sequence(scores, run_scores, sites, benchmark))
     if (elsewhere := comparisons.shift(methods, last, data["dataset"])) is not None:
-        shown.append(Section("On other data", [elsewhere]))
+        parts.append(Section("On other data", [elsewhere]))
     details = []
-    for part, of_part in tables.each_part(last):
+    for part, part_rows in tables.graded_parts(last):
         beside = part == "test" and data["dataset"] != "synthetic"
-        # Of a split of its own each seed has other patients, which its standard error includes.
+        # If seeds differ in their split, their standard error includes that of patients.
         patients = part not in ("test", *sites) or _one_split(runs)
         named, notices = f"{benchmark}, {part}", _notices(runs)
-        shown.append(Section(part, _of_part(methods, of_part, named, notices, beside, patients)))
-        details.append(_details(methods, of_part, pooled[pooled["part"] == part], named, notices))
+        parts.append(
+            Section(part, _part_blocks(methods, part_rows, named, notices, beside, patients))
+        )
+        details.append(_details(methods, part_rows, pooled[pooled["part"] == part], named, notices))
     if (detected := comparisons.out_of_distribution(methods, last)) is not None:
-        words = (
+        note = (
             "AUC and AUPRC in % with which the uncertainty tells a data set from the test part, or "
             "an artefact. Chance is an AUC of 50, and an AUPRC of the share of the other data."
         )
-        shown.append(Section("What uncertainty finds", [Text(words), detected]))
-    shown += _differences(methods, of_runs[of_runs["after"] == sites[-1]])
+        parts.append(Section("What uncertainty finds", [Text(note), detected]))
+    parts += _differences(methods, run_scores[run_scores["after"] == sites[-1]])
     if sheets := _sheets(methods, data_dir):
-        shown.append(Section("Most and least certain", sheets))
+        parts.append(Section("Most and least certain", sheets))
     beside = data["dataset"] != "synthetic"
     networks = Section("Networks", [tables.networks(methods, beside=beside)], folded=True)
-    return [*shown, *details, networks]
+    return [*parts, *details, networks]
 
 
 def _notices(runs: Sequence[FinishedRun]) -> list[str]:
@@ -202,7 +203,7 @@ def _one_split(runs: Sequence[FinishedRun]) -> bool:
 
 
 def _shifts(methods: tables.Methods, sets: Sequence[str]) -> Section:
-    """Each method on the data set that it was trained on, and on the others."""
+    """Each method on its training data set and on the others."""
     blocks: list[Block] = [
         Text(
             "A row is a network trained on one data set, a column the photographs that it is "
@@ -212,22 +213,22 @@ def _shifts(methods: tables.Methods, sets: Sequence[str]) -> Section:
             "its own split of patients."
         )
     ]
-    of_runs = []
+    run_scores = []
     for method, runs in methods.items():
         blocks.append(comparisons.shifts(method, runs, sets))
         for name in sets:
-            if of_set := [run for run in runs if run.spec.data["dataset"] == name]:
-                scores = comparisons.by_run(tables.put_together(of_set, "scores"))
+            if set_runs := [run for run in runs if run.spec.data["dataset"] == name]:
+                scores = comparisons.by_run(tables.put_together(set_runs, "scores"))
                 scores.insert(2, "trained_on", name)
-                of_runs.append(scores)
-    files = {"runs.csv": pd.concat(of_runs, ignore_index=True).to_csv(index=False)}
+                run_scores.append(scores)
+    files = {"runs.csv": pd.concat(run_scores, ignore_index=True).to_csv(index=False)}
     return Section("On other hospitals", blocks, files)
 
 
 def _in_sequence(
-    scores: pd.DataFrame, of_runs: pd.DataFrame, sites: Sequence[str], benchmark: str
+    scores: pd.DataFrame, run_scores: pd.DataFrame, sites: Sequence[str], benchmark: str
 ) -> Section:
-    words = (
+    note = (
         f"The same network learns {', then '.join(sites)}. A method with a posterior takes the one "
         "that it has after a site as the prior of the next; one without goes on from its weights. "
         "`joint` learns all sites at once, and `single-task` each with a network of its own."
@@ -235,14 +236,14 @@ def _in_sequence(
     results = comparisons.by_site(scores, sites, benchmark)
     draw = partial(figures.accuracy_curves, results, metric="AUC")
     curve = Figure("in-sequence", draw, "Mean AUC of the sites seen so far, after each site")
-    of_sequences = comparisons.by_sequence(results, of_runs, sites)
+    sequences = comparisons.by_sequence(results, run_scores, sites)
     matrices = matrix_table(figures.all_over_seeds(results, metric="AUC"))
-    files = {"matrices.csv": matrices, "sequences.csv": of_sequences}
+    files = {"matrices.csv": matrices, "sequences.csv": sequences}
     return Section(
         "Sites in sequence",
         [
-            Text(words),
-            comparisons.in_sequence(of_sequences, sites),
+            Text(note),
+            comparisons.in_sequence(sequences, sites),
             *heatmaps(results, sites, "AUC"),
             curve,
         ],
@@ -250,29 +251,29 @@ def _in_sequence(
     )
 
 
-def _of_part(
+def _part_blocks(
     methods: tables.Methods,
-    of_part: pd.DataFrame,
+    part_rows: pd.DataFrame,
     named: str,
     notices: Sequence[str],
     beside: bool,
     patients: bool,
 ) -> list[Block]:
     """Table 1 of a part, its curves, and RETINA's scores."""
-    part = str(of_part["part"].iloc[0])
+    part = str(part_rows["part"].iloc[0])
     references = [m for m, runs in methods.items() if runs[0].spec.method in tables.REFERENCES]
-    # References lie far below, and would make the lines of all networks one.
-    drawn = of_part[~of_part["method"].isin(references)]
+    # References have far lower scores, which would squeeze the lines of all networks.
+    drawn = part_rows[~part_rows["method"].isin(references)]
     if drawn.empty:
-        drawn = of_part
+        drawn = part_rows
     draw = partial(pictures.referral_curves, drawn, f"{named}: referral", notices)
     alt = f"AUC and accuracy by the share referred, {part}"
     return [
-        tables.table_1(methods, of_part, beside=beside, patients=patients),
+        tables.table_1(methods, part_rows, beside=beside, patients=patients),
         *([Text(_BESIDE)] if beside else []),
         Figure(f"referral-{file_name(part)}", draw, alt),
         tables.scores_table(
-            methods, of_part, tables.RETINA, "Scores of RETINA (Band et al. 2021)", patients=False
+            methods, part_rows, tables.RETINA, "Scores of RETINA (Band et al. 2021)", patients=False
         ),
         Text(_RETINA),
     ]
@@ -280,86 +281,86 @@ def _of_part(
 
 def _details(
     methods: tables.Methods,
-    of_part: pd.DataFrame,
+    part_rows: pd.DataFrame,
     pooled: pd.DataFrame,
     named: str,
     notices: Sequence[str],
 ) -> Section:
-    """Classes that count alike, and calibration."""
-    part = str(of_part["part"].iloc[0])
+    """Scores with equal class weights, and calibration."""
+    part = str(part_rows["part"].iloc[0])
     title = f"{named}: calibration"
-    draw = partial(pictures.calibration_curves, pooled, of_part, title, notices)
+    draw = partial(pictures.calibration_curves, pooled, part_rows, title, notices)
     balanced = "Areas with classes that count alike, and other scores of all photographs"
     blocks: list[Block] = [
-        tables.balanced_accuracies(methods, of_part),
-        tables.scores_table(methods, of_part, tables.BALANCED, balanced),
+        tables.balanced_accuracies(methods, part_rows),
+        tables.scores_table(methods, part_rows, tables.BALANCED, balanced),
         Figure(f"calibration-{file_name(part)}", draw, f"Calibration, {part}"),
     ]
     return Section(f"{part}: balanced scores and calibration", blocks, folded=True)
 
 
 def _overlap(runs: Sequence[FinishedRun]) -> float:
-    """Test patients over training patients of the seeds' splits; 0 where all have one split."""
+    """Test patients over training patients of the seeds' splits; 0 if all have one split."""
     data = runs[0].spec.data
     if _one_split(runs):
         return 0.0
     return float(data[runs[0].spec.evaluate_on] / (1 - data["validation"] - data["test"]))
 
 
-def _differences(methods: tables.Methods, of_runs: pd.DataFrame) -> list[Section]:
-    """The paper's method against Gaussian noise, of recipes that differ in nothing else."""
+def _differences(methods: tables.Methods, run_scores: pd.DataFrame) -> list[Section]:
+    """Compare the paper's method with Gaussian noise in recipes that are otherwise the same."""
     compared: dict[tuple[str, str], pd.DataFrame] = {}
     for method, runs in methods.items():
         name, reference = _PAPERS_METHODS
-        other = method.replace(name, reference, 1)
-        if runs[0].spec.method == name and other in methods:
-            rows = comparisons.differences(of_runs, method, other, _overlap(runs))
+        gaussian = method.replace(name, reference, 1)
+        if runs[0].spec.method == name and gaussian in methods:
+            rows = comparisons.differences(run_scores, method, gaussian, _overlap(runs))
             if not rows.empty:
-                compared[method, other] = rows
+                compared[method, gaussian] = rows
     if not compared:
         return []
     family = corrected(pd.concat(compared.values(), ignore_index=True))
-    shown: list[Section] = []
-    for (method, other), alone in compared.items():
+    parts: list[Section] = []
+    for (method, gaussian), alone in compared.items():
         rows, family = family.iloc[: len(alone)], family.iloc[len(alone) :]
-        words = (
-            f"{method} minus {other}, paired by seed. Where a seed has a split of patients to "
+        note = (
+            f"{method} minus {gaussian}, paired by seed. Where a seed has a split of patients to "
             "itself, the standard error and p are those of Nadeau and Bengio, as splits share "
             "patients; otherwise p is that of the exact two-sided sign-flip test. p is Holm's over "
             "all rows; fewer than six seeds have none. The effect size d_z is the mean of the "
             "differences over their standard deviation."
         )
         table = difference_table(rows, ("part", "score"), unit="")
-        name = f"differences{f'-{len(shown)}' * bool(shown)}.csv"
+        name = f"differences{f'-{len(parts)}' * bool(parts)}.csv"
         files = {name: figures.to_csv(rows)}
-        shown.append(Section(f"{method} against {other}", [Text(words), table], files))
-    return shown
+        parts.append(Section(f"{method} against {gaussian}", [Text(note), table], files))
+    return parts
 
 
 def _sheets(methods: tables.Methods, data_dir: Path | None) -> list[Block]:
-    """A sheet for each part that may be shown, of the first seed of `radial-vcl` or what is there.
+    """A sheet for each part that may be shown, for the first seed of `radial-vcl` or another run.
 
     Committed runs have no predictions of single photographs, and no sheet.
     """
-    having = [runs[0] for runs in methods.values() if (runs[0].path / _PREDICTIONS).exists()]
-    if not having:
+    firsts = [runs[0] for runs in methods.values() if (runs[0].path / _PREDICTIONS).exists()]
+    if not firsts:
         return []
-    first = next((run for run in having if run.spec.method == _PAPERS_METHODS[0]), having[0])
+    first = next((run for run in firsts if run.spec.method == _PAPERS_METHODS[0]), firsts[0])
     photographs_shown, missing = sheet.showable(first.spec.data, data_dir)
     predictions = scored(read_table(first.path, "predictions"))
-    of_last = predictions[predictions["after"] == predictions["after"].iloc[-1]]
+    last = predictions[predictions["after"] == predictions["after"].iloc[-1]]
     blocks: list[Block] = []
     for photographs in photographs_shown:
-        for name, of_part in of_last.groupby("part", sort=False):
-            if sheet.has_all(of_part, photographs):
+        for name, part_rows in last.groupby("part", sort=False):
+            if sheet.has_all(part_rows, photographs):
                 title = f"{first.benchmark}, {name}: {first.method}, seed {first.spec.seed}"
-                draw = partial(sheet.sheet, of_part, photographs, title)
+                draw = partial(sheet.sheet, part_rows, photographs, title)
                 stem = f"sheet-{file_name(str(name))}-{file_name(first.method)}"
                 blocks.append(Figure(stem, draw, title))
     return [*blocks, *map(Text, missing)]
 
 
-def _place(method: str) -> int:
+def _rank(method: str) -> int:
     if method in tables.REFERENCES:
         return len(ORDER) + 1 + tables.REFERENCES.index(method)
     return ORDER.index(method) if method in ORDER else len(ORDER)

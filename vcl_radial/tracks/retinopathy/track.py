@@ -53,24 +53,24 @@ class Retinopathy(Track[Run]):
         if sets is None:
             return [tables]
         further = data.pop("shifted", [])
-        of_sets: list[Mapping[str, Any]] = []
-        for one in sets:
-            shifted = [*(name for name in sets if name != one), *further]
-            of_sets.append({**tables, "data": {**data, "dataset": one, "shifted": shifted}})
-        return of_sets
+        variants: list[Mapping[str, Any]] = []
+        for dataset in sets:
+            shifted = [*(name for name in sets if name != dataset), *further]
+            variants.append({**tables, "data": {**data, "dataset": dataset, "shifted": shifted}})
+        return variants
 
     def check_runs(self, runs: Sequence[Run]) -> None:
-        """See that the methods are there and take their options."""
+        """Check that the methods exist and take their options."""
         check_methods(runs, "categorical")
 
     def on_data(self, run: Run, data_dir: Path | None) -> Run:
-        """A run with the checksum of its photographs."""
+        """Return a run with the checksum of its photographs."""
         from vcl_radial.tracks.retinopathy.checksums import on_data
 
         return on_data(run, data_dir)
 
     def check_data(self, runs: Sequence[Run], data_dir: Path | None) -> None:
-        """Make each method, decode the photographs for all runs, and say how many there are."""
+        """Make each method, decode the photographs for all runs, and print their number."""
         from vcl_radial.data.decoding import tell_user
         from vcl_radial.tracks.methods import check_made
         from vcl_radial.tracks.retinopathy.prepare import check_drawn, cut, load
@@ -80,12 +80,12 @@ class Retinopathy(Track[Run]):
             return method_of(run.recipe.model_copy(update={"channels": 1}), run.data.size)
 
         check_made(runs, make)
-        tell_once = cache(tell_user)  # several runs may read one table of labels
-        # The parts of a split are as large for each seed, and of the same grades.
-        for run in {_whatever_the_split(run.needed): run for run in runs}.values():
+        report_once = cache(tell_user)  # several runs may read one table of labels
+        # Once for all seeds of a split, whose parts have the same sizes and grades.
+        for run in {_key_without_seed(run.needed): run for run in runs}.values():
             check_drawn(run.needed)
             rest = "test on" if run.evaluate_on == "test" else "leave alone"
-            for name, _, split in cut(run.needed, load(run.needed, data_dir, tell_once)):
+            for name, _, split in cut(run.needed, load(run.needed, data_dir, report_once)):
                 print(
                     f"{name}: {len(split.train)} photographs to train on, "
                     f"{len(split.validation)} to choose epochs on, {len(split.test)} to {rest}",
@@ -93,20 +93,20 @@ class Retinopathy(Track[Run]):
                 )
 
     def open(self, run: Run, place: RunContext, report: Callable[[Step], None]) -> Training:
-        """A run at its start."""
+        """Open a run at its start."""
         from vcl_radial.tracks.retinopathy.execute import EpochTraining
 
         sites = _prepared(run.needed.model_dump_json(), place.data_dir)
         return EpochTraining(run, sites, place.device, place.peers)
 
     def read(self, path: Path, environment: Mapping[str, Any]) -> Mapping[str, pd.DataFrame]:
-        """`scores` and `calibration`."""
+        """Read `scores` and `calibration`."""
         from vcl_radial.tracks.retinopathy.sections import read
 
         return read(path, environment)
 
     def scores(self, run: FinishedRun) -> pd.DataFrame:
-        """After a site, on a part of the data, by what photographs are referred and how many."""
+        """Scores after a site, on a part of the data, by uncertainty and share referred."""
         columns = ["after", "part", "metric", "uncertainty", "referred", "value"]
         return run.tables["scores"][columns]
 
@@ -129,28 +129,28 @@ class Retinopathy(Track[Run]):
         return selected_score_by_epoch(folder.run, history_so_far(folder))
 
     def score(self, folder: RunFolder[Run], objective: str) -> float | None:
-        """Of the selected weights: of the best epoch, unless the recipe says otherwise."""
+        """The score of the weights that the recipe selects, by default those of the last epoch."""
         from vcl_radial.tracks.retinopathy.scoring import validation_scores
 
         return validation_scores(folder.path)[objective]
 
     def chance(self, folder: RunFolder[Run]) -> float | None:
-        """An AUC of 50 %."""
+        """The chance level, an AUC of 50 %."""
         return 50.0
 
     def epochs(self, run: Run) -> int:
-        """Of a site; photographs say how many sites there are."""
+        """Epochs of one site; the number of sites follows from the photographs."""
         return run.recipe.epochs
 
 
-def _whatever_the_split(needed: DataSettings) -> str:
-    """What is read and decoded, which is the same for all seeds of a split."""
+def _key_without_seed(needed: DataSettings) -> str:
+    """A key of the photographs to read, the same for all seeds of a split."""
     return needed.model_copy(update={"split_seed": None}).model_dump_json()
 
 
-@lru_cache(maxsize=1)  # a process carries out many runs, all of the same photographs
+@lru_cache(maxsize=1)  # a process trains many runs on the same photographs
 def _loaded(photographs: str, data_dir: Path | None) -> Mapping[str, FundusData]:
-    """Without a word of what is wrong with some of them: `check_data` has said that."""
+    """Load the photographs; faults are not reported again after `check_data`."""
     from vcl_radial.tracks.retinopathy.prepare import load
 
     settings = DataSettings.model_validate_json(photographs)
@@ -162,7 +162,7 @@ def _prepared(needed: str, data_dir: Path | None) -> Sequence[Prepared]:
     from vcl_radial.tracks.retinopathy.prepare import prepare
 
     settings = DataSettings.model_validate_json(needed)
-    loaded = _loaded(_whatever_the_split(settings), data_dir)
+    loaded = _loaded(_key_without_seed(settings), data_dir)
     return prepare(settings, loaded=loaded)
 
 

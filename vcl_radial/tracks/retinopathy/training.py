@@ -1,7 +1,7 @@
-"""The training of one network, epoch by epoch, so that it can be left and taken up again.
+"""The training of one network, epoch by epoch, so that it can be interrupted and resumed.
 
 All randomness of an epoch comes from the seed, the site and the epoch's number alone: a run that
-goes on from the state after an epoch ends with the same numbers as one that was never left.
+resumes after an epoch ends with the same numbers as one that was never interrupted.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ KL, and its share of the loss, are those at its end.
 
 
 def derived(seed: int, *purpose: int | str) -> int:
-    """A seed of its own for each purpose."""
+    """A different seed for each purpose."""
     return seed_of(
         seed, *(p if isinstance(p, int) else int.from_bytes(p.encode()) for p in purpose)
     )
 
 
 def targets(recipe: Recipe, data: FundusData) -> Tensor:
-    """What a recipe's network is trained on: levels or classes of the photographs, `[N]`."""
+    """Targets of a recipe's network: levels or classes of the photographs, `[N]`."""
     if recipe.targets == "levels":
         return torch.from_numpy(data.photographs.grades)
     return data.classes()
@@ -82,23 +82,23 @@ def method_of(recipe: Recipe, size: int, device: torch.device | str = "cpu") -> 
 
 
 def start_of(recipe: Recipe, size: int, seed: int, device: torch.device | str = "cpu") -> Method:
-    """The recipe's method with the weights that a seed starts with."""
+    """The recipe's method with the initial weights of a seed."""
     with seeded_rng(derived(seed, "start", 0), torch.device("cpu")):
         return method_of(recipe, size, device)
 
 
 class Training:
-    """A method in training on a site.
+    """The training of a method on a site.
 
     Args:
-        recipe: how.
-        prepared: on what.
-        seed: of the run.
-        device: of the network.
-        site: of a sequence, from 0.
-        start: what the method carries from the site before.
-        peers: that share every batch. Each draws weights of its own; gradients are averaged
-            over them, so that the penalty counts once.
+        recipe: the recipe of the method.
+        prepared: the photographs of the site.
+        seed: seed of the run.
+        device: device of the network.
+        site: number of the site in a sequence, from 0.
+        start: state that the method carries from the previous site.
+        peers: processes that share every batch. Each draws its own weights; gradients are
+            averaged, so that the penalty counts once.
 
     Raises:
         UserError: the batch cannot be shared, or is larger than the data, or the method does not
@@ -125,20 +125,20 @@ class Training:
         self.seed, self.site = seed, site
         self.device, self.peers = torch.device(device), peers
         self._targets = targets(recipe, prepared.data)
-        # What a later site draws has seeds of its own.
-        self._whose = (0, "site", site) if site else (0,)
+        # Each later site has its own seeds.
+        self._site_key = (0, "site", site) if site else (0,)
         self.method = start_of(recipe, prepared.data.size, seed, device)
         self.network = self.method.network
         self._samples = 1
         if type(self.method).outputs is Method.outputs:  # the method has no draws of its own
             self._samples, self.method.train_samples = recipe.train_samples, 1
         if start is not None:
-            # A copy: a method may go on in the tensors that it is given.
+            # Copied, because a method may train in place.
             self.method.load_state_dict(copy.deepcopy(start))
         peers.average_gradients(self.network.parameters())
-        # Truncated noise is drawn by a sampler of this track's, and hooks read `.grad`.
+        # Truncated noise has its own sampler, and hooks read `.grad`.
         self.method.gradients_are_read = recipe.truncation is not None or peers.world > 1
-        with seeded_rng(derived(seed, "begin", *self._whose), self.device):
+        with seeded_rng(derived(seed, "begin", *self._site_key), self.device):
             self._begin()
         self.epoch = 0
         self.history: list[dict[str, float]] = []
@@ -159,7 +159,7 @@ class Training:
             normalisation=prepared.normalisation,
             targets=self._targets,
             augmentation=Augmentation(rotation=recipe.rotation) if recipe.augment else None,
-            seed=derived(self.seed, "batches", *self._whose),
+            seed=derived(self.seed, "batches", *self._site_key),
             share=(self.peers.rank, self.peers.world),
             device=self.device,
         )
@@ -184,9 +184,9 @@ class Training:
         self.optimizer = self.method.make_optimizer(make)
 
     def _schedule(self, done: float) -> float:
-        """The factor of the learning rate, given the share of the epochs that is done."""
+        """The factor of the learning rate at a share of the epochs."""
         recipe = self.recipe
-        # Rounded, so that an epoch counts from its first step on.
+        # Rounded, because an epoch's first step may be just below a whole number.
         epochs = math.floor(round(done * recipe.epochs, 6))
         return SCHEDULES[recipe.schedule](done) * recipe.learning_rate_decay**epochs
 
@@ -204,7 +204,7 @@ class Training:
 
     @property
     def finished(self) -> bool:
-        """Whether no epoch is to come."""
+        """Whether all epochs are done."""
         patience = self.recipe.patience
         waited = self.epoch - self.best_epoch if self.best_epoch else 0
         return self.epoch >= self.recipe.epochs or (patience is not None and waited >= patience)
@@ -212,14 +212,14 @@ class Training:
     def run_epoch(self, on_batch: OnBatch = lambda: None) -> dict[str, float]:
         """Train for an epoch, validate, and return the epoch's line of the history.
 
-        The first comes after those that the method has before a task's own, if it has any.
+        The first call also trains the method's warm-up epochs, if it has any.
 
         Raises:
             Diverged: the loss stopped being a finite number.
         """
         started = time.perf_counter()
         if not self.epoch:
-            # No epoch of the task has their numbers, and so none their order and changes.
+            # Numbers after the task's epochs give the warm-up another order and other changes.
             numbers = itertools.count(self.recipe.epochs)
             warm_up(
                 self.method,
@@ -240,7 +240,7 @@ class Training:
         if validation_auc > self.best_auc:
             self.best_epoch, self.best_auc = self.epoch, validation_auc
             if self.recipe.select == "best":
-                # A method may read what it carries off its optimiser.
+                # The optimiser too, because a method may carry its moments.
                 self.best = {
                     "method": copy.deepcopy(self.method.state_dict()),
                     "optimizer": copy.deepcopy(self.optimizer.state_dict()),
@@ -259,16 +259,16 @@ class Training:
         return self.history[-1]
 
     def carried(self) -> dict[str, Any]:
-        """End the site with the epoch that the recipe selects, and give what the method carries."""
+        """End the site with the selected epoch, and return the state that the method carries."""
         if self.best is not None:
             self.method.load_state_dict(self.best["method"])
             self.optimizer.load_state_dict(self.best["optimizer"])
-        with seeded_rng(derived(self.seed, "end", *self._whose), self.device):
+        with seeded_rng(derived(self.seed, "end", *self._site_key), self.device):
             self.method.end_task(self.task)
         return self.method.state_dict()
 
     def state_dict(self) -> dict[str, Any]:
-        """Plain tensors and numbers from which the training can go on."""
+        """Plain tensors and numbers from which the training resumes."""
         return {
             "method": self.method.state_dict(),
             "optimizer": self.optimizer.state_dict(),
@@ -280,7 +280,7 @@ class Training:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from what `state_dict` gave."""
+        """Resume from what `state_dict` gave."""
         self.method.load_state_dict(state["method"])
         self.optimizer.load_state_dict(state["optimizer"])
         self.epoch, self.history = state["epoch"], list(state["history"])
@@ -288,28 +288,30 @@ class Training:
         self.best = state["best"]
 
     def _train(self, on_batch: OnBatch) -> tuple[float, float, float]:
-        """An epoch's loss and NLL, and the penalty at its end, which the loss holds."""
+        """Train an epoch; return its loss and NLL, and the penalty at its end."""
         epochs, method = self.recipe.epochs, self.method
         sums = self._pass(self.epoch, self.epoch / epochs, (self.epoch + 1) / epochs, on_batch)
-        of_method, nll = (self.peers.mean(sums) / len(self.batches)).tolist()
+        data_loss, nll = (self.peers.mean(sums) / len(self.batches)).tolist()
         penalty, weight = self._penalty(), method.kl_weight
-        of_loss = float(per_point(penalty, self.task.points, weight)) if weight else 0.0
-        return of_method + of_loss, nll, float(penalty)
+        penalty_loss = float(per_point(penalty, self.task.points, weight)) if weight else 0.0
+        return data_loss + penalty_loss, nll, float(penalty)
 
     def _pass(self, number: int, begin: float, end: float, on_batch: OnBatch) -> Tensor:
-        """Make a step on each batch, and return the sums over them of what `_nlls` gives.
+        """Make a step on each batch, and return the sums of `_nlls` over batches.
 
         Args:
-            number: of the pass, which its order, changes and draws follow from.
-            begin: the share of the epochs that is done before it, which sets the learning rate.
-            end: the share that is done after it.
+            number: number of the pass, which seeds its order, changes and draws.
+            begin: share of the epochs done before it, which sets the learning rate.
+            end: share of the epochs done after it.
             on_batch: called after each step.
         """
         self.method.forget_caches()
         sums = torch.zeros(2, dtype=torch.float64, device=self.device)
         self.network.train()
         rank = self.peers.rank
-        seed = derived(self.seed, "epoch", *self._whose, number, *(("rank", rank) if rank else ()))
+        seed = derived(
+            self.seed, "epoch", *self._site_key, number, *(("rank", rank) if rank else ())
+        )
         with seeded_rng(seed, self.device), self._noise():
             for step, batch in enumerate(self.batches.epoch(number)):
                 share = begin + (end - begin) * step / len(self.batches)
@@ -319,16 +321,16 @@ class Training:
         return sums
 
     def _step(self, batch: Batch) -> Tensor:
-        """Make the method's step, and return what `_nlls` does."""
+        """Make the method's step, and return `_nlls`."""
         method, samples, points = self.method, self._samples, len(batch.y)
         batch = method.extend(batch)
         self.optimizer.zero_grad()
         nlls = torch.zeros(2, dtype=torch.float64, device=self.device)
-        # One graph at a time: samples cost time, but no memory.
+        # One sample's graph at a time, so that samples cost no memory.
         for _ in range(samples):
             outputs = method.outputs(batch)
             loss = method.loss(batch, outputs) / samples
-            # Without the points of the past that the step sees too.
+            # Without points of earlier tasks that the batch holds too.
             nlls += self._nlls(outputs[..., :points, :], batch.y[:points]) / samples
             method.backward(loss)
         method.step(self.optimizer)
@@ -343,7 +345,7 @@ class Training:
 
     @torch.no_grad()
     def _penalty(self) -> Tensor:
-        """What the past asks of the weights, in nats."""
+        """The method's penalty, in nats."""
         self.method.loss_value = True
         penalty = self.method.penalty()
         self.method.loss_value = False
@@ -366,7 +368,7 @@ class Training:
             rows,
             normalisation=self.prepared.normalisation,
             samples=few,
-            seed=derived(self.seed, "validation", *self._whose),
+            seed=derived(self.seed, "validation", *self._site_key),
             batch_size=recipe.batch_size,
             device=self.device,
         )
@@ -378,7 +380,7 @@ class Training:
 def trained_method(
     recipe: Recipe, size: int, state: dict[str, Any], device: torch.device | str
 ) -> Method:
-    """The recipe's method for photographs of this size, with what it has learnt."""
+    """The recipe's method for photographs of this size, with a trained state."""
     method = method_of(recipe, size, device)
     method.load_state_dict(state)
     return method

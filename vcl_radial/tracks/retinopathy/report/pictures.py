@@ -30,28 +30,28 @@ from vcl_radial.reporting.figures.style import (
 from vcl_radial.tracks.retinopathy.report.tables import UNCERTAINTY_NAMES, main_uncertainty, ranked
 
 CURVES: Final = {"auc": "AUC", "accuracy": "Accuracy"}
-"""Scores that are drawn by the share referred, and their names."""
+"""Scores drawn by the share referred, and their names."""
 
 _MOST_PER_LINE: Final = 4
 _WIDE: Final = 2.6
 
 
-def referral_curves(of_part: pd.DataFrame, title: str, notices: Sequence[str]) -> Figure:
-    """AUC and accuracy of what is kept, by the share referred: a line for each method.
+def referral_curves(part_means: pd.DataFrame, title: str, notices: Sequence[str]) -> Figure:
+    """Draw AUC and accuracy of the kept photographs by the share referred, a line per method.
 
-    Bars are the standard error over seeds; of a single seed, that over its patients.
+    Bars are the standard error over seeds; for a single seed, that over its patients.
 
     Args:
-        of_part: what `tables.means` gave, of one part.
-        title: of the figure.
-        notices: what has to be said with the data.
+        part_means: rows of `tables.means` for one part.
+        title: title of the figure.
+        notices: texts to show with the data.
     """
-    methods = [str(name) for name in of_part["method"].unique()]
+    methods = [str(name) for name in part_means["method"].unique()]
     looks = line_looks(methods)
     with house_style():
         figure, grid = panels(len(CURVES), len(CURVES))
         for axes, (metric, heading) in zip(grid, CURVES.items(), strict=True):
-            chosen = ranked(of_part, metric)
+            chosen = ranked(part_means, metric)
             for place, method in enumerate(methods):
                 line = chosen[chosen["method"] == method]
                 label = f"{method}, by {UNCERTAINTY_NAMES.get(main_uncertainty(line), '')}"
@@ -60,7 +60,7 @@ def referral_curves(of_part: pd.DataFrame, title: str, notices: Sequence[str]) -
                     100 * line["referred"],
                     line["mean"],
                     error.fillna(0.0),
-                    # Bars of neighbours stand beside each other.
+                    # Bars of neighbours are side by side.
                     errorevery=(place % 4, 4),
                     color=looks[method].style.colour,
                     linestyle=DASHES[looks[method].dashes],
@@ -77,7 +77,7 @@ def referral_curves(of_part: pd.DataFrame, title: str, notices: Sequence[str]) -
         side_legend(grid[-1], list(grid[-1].get_legend_handles_labels()[1]))
         parts = [
             "of what is kept when the least certain photographs are referred",
-            f"bars: {_bar_words(of_part)}",
+            f"bars: {_bar_legend(part_means)}",
             *notices,
         ]
         finish(figure, (_WIDE, _WIDE * 0.8), title, parts)
@@ -87,13 +87,13 @@ def referral_curves(of_part: pd.DataFrame, title: str, notices: Sequence[str]) -
 def calibration_curves(
     pooled: pd.DataFrame, errors: pd.DataFrame, title: str, notices: Sequence[str]
 ) -> Figure:
-    """A panel for each method: how often photographs are referable that are said to be so.
+    """Draw a panel for each method: observed against predicted share of referable photographs.
 
     Args:
-        pooled: what `tables.pooled_calibration` gave, of one test set.
-        errors: what `tables.means` gave, of the same set, with its calibration errors.
-        title: of the figure.
-        notices: what has to be said with the data.
+        pooled: rows of `tables.pooled_calibration` for one test set.
+        errors: rows of `tables.means` for the same set, with its calibration errors.
+        title: title of the figure.
+        notices: texts to show with the data.
     """
     methods = [str(name) for name in pooled["method"].unique()]
     looks = line_looks(methods)
@@ -104,22 +104,22 @@ def calibration_curves(
         *notices,
     ]
     per_line = _per_line(len(methods))
-    known = errors[errors["metric"] == "calibration_error"].set_index("method")["mean"]
+    errors_by_method = errors[errors["metric"] == "calibration_error"].set_index("method")["mean"]
     with house_style():
         figure, grid = panels(len(methods), per_line)
         for place, (axes, method) in enumerate(zip(grid, methods, strict=True)):
-            own = pooled[pooled["method"] == method]
-            share = 100 * own["count"] / own["count"].sum()
-            middle = 50 * (own["lower"] + own["upper"])
+            method_bins = pooled[pooled["method"] == method]
+            share = 100 * method_bins["count"] / method_bins["count"].sum()
+            middle = 50 * (method_bins["lower"] + method_bins["upper"])
             axes.bar(middle, share, width=8.5, color=PALE, edgecolor=FAINT, linewidth=0.5)
             axes.plot([0, 100], [0, 100], color=QUIET_INK, linewidth=0.7, linestyle=(0, (4, 3)))
-            predicted, observed = 100 * own["predicted"], 100 * own["observed"]
+            predicted, observed = 100 * method_bins["predicted"], 100 * method_bins["observed"]
             _line(axes, predicted.to_numpy(), observed.to_numpy(), looks[method], markers=True)
             panel_title(axes, method, _size(len(methods))[0])
             axes.text(
                 0.04,
                 0.97,
-                f"{known[method]:.1f} % off",
+                f"{errors_by_method[method]:.1f} % off",
                 transform=axes.transAxes,
                 va="top",
                 fontsize=SMALL_SIZE,
@@ -140,7 +140,7 @@ def _per_line(count: int) -> int:
 
 
 def _size(count: int) -> tuple[float, float]:
-    """Of a panel, in inches: one that stands alone is as wide as its title needs."""
+    """Size of a panel in inches; a single panel is as wide as its title needs."""
     return (3.2 if count == 1 else 1.55), 1.45
 
 
@@ -165,16 +165,16 @@ def _line(
 
 
 def _edges(axes: Axes, place: int, per_line: int, count: int, below: str, beside: str) -> None:
-    """Labels of the outer panels."""
+    """Label the outer panels."""
     if place + per_line >= count:
         axes.set_xlabel(below, labelpad=3)
     if place % per_line == 0:
         axes.set_ylabel(beside)
 
 
-def _bar_words(of_part: pd.DataFrame) -> str:
-    of_one = {int(count) == 1 for count in of_part.groupby("method")["seeds"].max()}
+def _bar_legend(part_means: pd.DataFrame) -> str:
+    single = {int(count) == 1 for count in part_means.groupby("method")["seeds"].max()}
     seeds, patients = "± standard error over seeds", "± standard error over patients"
-    if of_one == {True, False}:
+    if single == {True, False}:
         return f"{seeds}; of a single seed over patients"
-    return patients if of_one == {True} else seeds
+    return patients if single == {True} else seeds

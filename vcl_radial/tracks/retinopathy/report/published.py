@@ -1,4 +1,4 @@
-"""What the paper's Table 1 has on EyePACS, from `published.csv`.
+"""The paper's Table 1 on EyePACS, from `published.csv`.
 
 Farquhar, Osborne and Gal, "Radial Bayesian Neural Networks: Beyond Discrete Support In Large-Scale
 Bayesian Deep Learning" (AISTATS 2020), Table 1: their own runs, at 512 x 512 pixels.
@@ -25,10 +25,10 @@ WORDS: Final = {
     "gaussian-vcl-truncated": "truncated MFVI",
     "radial-vcl": "Radial",
 }
-"""What the paper calls methods that have another name here."""
+"""The paper's names of methods that have another name here."""
 
 SHARES: Final = (0.0, 0.1, 0.2, 0.3)
-"""Shares referred that the table has."""
+"""Shares referred in the table."""
 
 
 @dataclass(frozen=True)
@@ -36,12 +36,12 @@ class Published:
     """A row of the table.
 
     Attributes:
-        name: of the method, as a reader knows it.
-        network: its architecture; the asterisk is theirs: fewer channels, for as many parameters.
-        parameters: as printed.
-        epoch_minutes: of training, all members one after another.
-        auc: per cent, by the share referred.
-        standard_error: bootstrapped over photographs, in per cent.
+        name: name of the method for a reader.
+        network: architecture; the paper's asterisk marks fewer channels for as many parameters.
+        parameters: number of parameters, as printed.
+        epoch_minutes: minutes of a training epoch, all members in turn.
+        auc: AUC in per cent, by the share referred.
+        standard_error: standard error over resampled photographs, in per cent.
     """
 
     name: str

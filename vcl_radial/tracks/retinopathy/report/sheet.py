@@ -32,7 +32,7 @@ _EDGE: Final = 1.0
 def showable(
     table: Mapping[str, Any], data_dir: Path | None
 ) -> tuple[list[Photographs], list[str]]:
-    """The photographs of a run's data that may be shown, and in words why some are missing."""
+    """The photographs of a run's data that may be shown, and notes on missing ones."""
     data = DataSettings.model_validate(table)
     found, missing = [], []
     for name in data.names:
@@ -51,7 +51,7 @@ def showable(
 
 
 def has_all(predictions: pd.DataFrame, photographs: Photographs) -> bool:
-    """Whether the photographs of a test set are all in the table, and more than a row."""
+    """Whether the table holds all photographs of a test set, and enough for a sheet."""
     names = {photograph.name for photograph in photographs.rows}
     enough = len(predictions) >= 2 * _ROW and bool(uncertainties(predictions))
     return enough and set(predictions["image"]) <= names
@@ -61,9 +61,9 @@ def sheet(predictions: pd.DataFrame, photographs: Photographs, title: str) -> Fi
     """The photographs that one run is least certain about, above those it is most certain about.
 
     Args:
-        predictions: of one run and one test set, for which `has_all` holds.
-        photographs: where its pictures are.
-        title: of the figure.
+        predictions: predictions of one run for one test set that meets `has_all`.
+        photographs: the photographs of the test set.
+        title: title of the figure.
     """
     by_name = {photograph.name: photograph for photograph in photographs.rows}
     by = uncertainties(predictions)[0]
@@ -99,7 +99,7 @@ def _picture(photographs: Photographs, photograph: Photograph) -> Any:
 
 
 def _short(value: float) -> str:
-    """Three digits at most, never as a power of ten."""
+    """Write a number with three digits at most, never as a power of ten."""
     if 0 < value < 0.001:
         return "<0.001"
     return f"{value:.3g}" if value < 100 else f"{value:.0f}"

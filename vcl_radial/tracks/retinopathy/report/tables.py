@@ -19,7 +19,7 @@ Methods: TypeAlias = Mapping[str, Sequence[FinishedRun]]
 _KEYS: Final = ["method", "after", "part", "metric", "uncertainty", "referred"]
 
 REFERENCES: Final = ("texture", "silhouette", "colour")
-"""Methods that see no lesion: what they reach, a network may reach by the same short cut."""
+"""Methods that see no lesion: a network may reach their scores by the same short cut."""
 
 RETINA: Final = {
     "nll": ("NLL (nats)", 3),
@@ -39,24 +39,24 @@ BALANCED: Final = {
     "calibration_error": ("calibration error", 1),
     "sampling": ("sampling (%)", 3),
 }
-"""The same with classes that count alike, and more scores of all photographs."""
+"""Heading and decimals of areas with equal class weights, and of more scores."""
 
 UNCERTAINTY_NAMES: Final = {"mutual_information": "MI", "entropy": "entropy"}
 
 
 def put_together(runs: Sequence[FinishedRun], table: str) -> pd.DataFrame:
-    """One of their tables, of all runs, with `method` and `seed` in front."""
+    """Concatenate one table of all runs, with `method` and `seed` in front."""
     tables = []
     for run in runs:
-        one = run.tables[table].copy()
-        one.insert(0, "method", run.method)
-        one.insert(1, "seed", run.spec.seed)
-        tables.append(one)
+        copy = run.tables[table].copy()
+        copy.insert(0, "method", run.method)
+        copy.insert(1, "seed", run.spec.seed)
+        tables.append(copy)
     return pd.concat(tables, ignore_index=True)
 
 
 def means(scores: pd.DataFrame) -> pd.DataFrame:
-    """Means over seeds.
+    """Means of scores over seeds.
 
     Args:
         scores: `scores.csv` of many runs, with `method` and `seed`.
@@ -64,8 +64,8 @@ def means(scores: pd.DataFrame) -> pd.DataFrame:
     Returns:
         `method, after, part, metric, uncertainty, referred, seeds, mean, se_seeds, se_patients,
         lower, upper`: `se_seeds` is the standard error over seeds (not a number for one seed),
-        `se_patients` the bootstrapped one of a run and `lower, upper` its 5 and 95 %, averaged
-        over seeds.
+        `se_patients` the bootstrapped one of a run and `lower, upper` its 5 and 95 % quantiles,
+        averaged over seeds.
     """
     rows = []
     for keys, group in scores.groupby(_KEYS, sort=False, dropna=False):
@@ -76,10 +76,10 @@ def means(scores: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=[*_KEYS, *names])
 
 
-def main_uncertainty(of_method: pd.DataFrame) -> str:
-    """What a method's photographs are ranked by: mutual information, or entropy without draws."""
-    found = set(of_method["uncertainty"])
-    return next((name for name in UNCERTAINTY_NAMES if name in found), "")
+def main_uncertainty(method_rows: pd.DataFrame) -> str:
+    """The uncertainty that ranks photographs: mutual information, or entropy without draws."""
+    known = set(method_rows["uncertainty"])
+    return next((name for name in UNCERTAINTY_NAMES if name in known), "")
 
 
 def ranked(table: pd.DataFrame, metric: str) -> pd.DataFrame:
@@ -92,11 +92,11 @@ def ranked(table: pd.DataFrame, metric: str) -> pd.DataFrame:
 
 
 def cell(rows: pd.DataFrame, decimals: int = 1, *, patients: bool = True) -> str:
-    """`mean ± standard error over seeds (over patients)`, or "" where there is no value.
+    """Format `mean ± standard error over seeds (over patients)`, or "" without a value.
 
     Args:
-        rows: of `means`; the first is shown.
-        decimals: of all numbers.
+        rows: rows of `means`; the first is shown.
+        decimals: decimals of all numbers.
         patients: whether the error over patients is shown beside that over seeds.
     """
     if rows.empty or math.isnan(row := rows.iloc[0]["mean"]):
@@ -111,13 +111,13 @@ def cell(rows: pd.DataFrame, decimals: int = 1, *, patients: bool = True) -> str
 
 
 def tweaks(recipe: Mapping[str, Any]) -> str:
-    """What a recipe does beyond the plain objective with the posterior at its first width.
+    """Changes of a recipe from the plain objective with the posterior at its default width.
 
     The paper counts all of these among the tweaks that MFVI needs (Sections 4.1.2 and 5): means
     trained first, little noise at first, less of the KL, and epochs chosen by validation data.
 
     Args:
-        recipe: as a run's spec holds it.
+        recipe: the recipe of a run's spec.
     """
     named = []
     if recipe.get("strategy") == "ml_init_vcl":
@@ -135,7 +135,7 @@ def tweaks(recipe: Mapping[str, Any]) -> str:
 
 
 def _network(runs: Sequence[FinishedRun]) -> list[str]:
-    """Architecture, tweaks, parameters, and minutes of an epoch, of all members."""
+    """Architecture, tweaks, parameters, and minutes of an epoch of all members."""
     spec = runs[0].spec
     members = spec.recipe["options"].get("members", 1)
     network = spec.recipe["network"]
@@ -157,27 +157,27 @@ def networks(methods: Methods, *, beside: bool = False) -> Table:
             facts = [theirs.network, "", f"~{theirs.parameters}", f"{theirs.epoch_minutes:.1f}"]
             named = [f"paper: {theirs.name}", *facts, ""]
             rows.append([Cell(text, published=True) for text in named])
-    heads = [*words("method", "network", "tweaks"), "parameters", "min / epoch", "seeds"]
+    heads = [*text_columns("method", "network", "tweaks"), "parameters", "min / epoch", "seeds"]
     return Table(heads, rows)
 
 
 def table_1(
-    methods: Methods, of_part: pd.DataFrame, *, beside: bool = False, patients: bool = True
+    methods: Methods, part_rows: pd.DataFrame, *, beside: bool = False, patients: bool = True
 ) -> Table:
-    """The paper's Table 1 of a part: AUC and accuracy of what is kept, by the share referred.
+    """The paper's Table 1 for a part: AUC and accuracy of the kept photographs, by share referred.
 
     Args:
-        methods: the runs.
-        of_part: what `means` gave, of one part.
+        methods: the runs of each method.
+        part_rows: rows of `means` for one part.
         beside: whether the paper's rows stand below ours; it has no accuracies.
-        patients: as of `cell`.
+        patients: whether errors over patients are shown; see `cell`.
     """
     rows: list[list[Cell | str]] = []
     for method, runs in methods.items():
-        of_method = of_part[of_part["method"] == method]
-        by = main_uncertainty(of_method)
+        method_rows = part_rows[part_rows["method"] == method]
+        by = main_uncertainty(method_rows)
         cells = [
-            cell(at(of_method, metric, by, share), patients=patients)
+            cell(at(method_rows, metric, by, share), patients=patients)
             for metric in ("auc", "accuracy")
             for share in SHARES
         ]
@@ -188,28 +188,28 @@ def table_1(
             rows.append([Cell(text, published=True) for text in named])
     shares = [f"{share:.0%}" for share in SHARES]
     heads: list[Column | str] = [
-        *words("method", "by"),
+        *text_columns("method", "by"),
         *(Column(f"AUC, {share}", better="higher") for share in shares),
         *(Column(f"accuracy, {share}", better="higher", aside=True) for share in shares),
     ]
     return Table(heads, rows, "In % of what is kept when a share is referred")
 
 
-def balanced_accuracies(methods: Methods, of_part: pd.DataFrame) -> Table:
-    """Balanced accuracy of what is kept, by the share referred."""
+def balanced_accuracies(methods: Methods, part_rows: pd.DataFrame) -> Table:
+    """Balanced accuracy of the kept photographs, by the share referred."""
     rows = []
     for method, runs in methods.items():
-        of_method = of_part[of_part["method"] == method]
-        by = main_uncertainty(of_method)
-        cells = [cell(at(of_method, "balanced_accuracy", by, share)) for share in SHARES]
+        method_rows = part_rows[part_rows["method"] == method]
+        by = main_uncertainty(method_rows)
+        cells = [cell(at(method_rows, "balanced_accuracy", by, share)) for share in SHARES]
         rows.append([label(method, runs), *cells])
     heads = [f"{share:.0%} referred" for share in SHARES]
-    return Table([*words("method"), *heads], rows, "Balanced accuracy in % of what is kept")
+    return Table([*text_columns("method"), *heads], rows, "Balanced accuracy in % of what is kept")
 
 
 def scores_table(
     methods: Methods,
-    of_part: pd.DataFrame,
+    part_rows: pd.DataFrame,
     scores: Mapping[str, tuple[str, int]],
     title: str,
     *,
@@ -217,58 +217,60 @@ def scores_table(
 ) -> Table:
     """Scores of a part by their headings, `RETINA` or `BALANCED`; areas by the uncertainty.
 
-    How far sampling moves predictions has a column where it moves some.
+    The column of sampling is left out if it moves no prediction.
     """
-    if not (of_part[of_part["metric"] == "sampling"]["mean"] > 0).any():
+    if not (part_rows[part_rows["metric"] == "sampling"]["mean"] > 0).any():
         scores = {metric: score for metric, score in scores.items() if metric != "sampling"}
     rows = []
     for method, runs in methods.items():
-        of_method = of_part[of_part["method"] == method]
-        by = main_uncertainty(of_method)
+        method_rows = part_rows[part_rows["method"] == method]
+        by = main_uncertainty(method_rows)
         cells = [
-            cell(at(of_method, metric, by), decimals, patients=patients)
+            cell(at(method_rows, metric, by), decimals, patients=patients)
             for metric, (_, decimals) in scores.items()
         ]
         rows.append([label(method, runs), *cells])
     heads = [_score_column(heading) for heading, _ in scores.values()]
-    return Table([*words("method"), *heads], rows, title)
+    return Table([*text_columns("method"), *heads], rows, title)
 
 
 def _score_column(heading: str) -> Column:
-    if heading.startswith("sampling"):  # which is neither good nor bad
+    if heading.startswith("sampling"):  # neither good nor bad
         return Column(heading)
     lower = any(word in heading for word in ("NLL", "ECE", "Brier", "error"))
     return Column(f"{heading} {'↓' if lower else '↑'}", better="lower" if lower else "higher")
 
 
-def at(of_method: pd.DataFrame, metric: str, by: str, share: float | None = None) -> pd.DataFrame:
-    """The rows of a metric: by an uncertainty where it has one, at a share where it has one."""
-    rows = of_method[(of_method["metric"] == metric) & of_method["uncertainty"].isin([by, ""])]
+def at(method_rows: pd.DataFrame, metric: str, by: str, share: float | None = None) -> pd.DataFrame:
+    """The rows of a metric, for an uncertainty and a share if the metric has them."""
+    rows = method_rows[
+        (method_rows["metric"] == metric) & method_rows["uncertainty"].isin([by, ""])
+    ]
     return rows if share is None else rows[rows["referred"] == share]
 
 
 def label(method: str, runs: Sequence[FinishedRun]) -> str:
-    """The label of a method: a reference is called one, others with the paper's word for them."""
+    """The label of a method: references are marked, others have the paper's name beside."""
     if runs[0].spec.method in REFERENCES:
         return f"reference: {method}"
-    word = WORDS.get(runs[0].spec.method)
-    return f"{method} ({word})" if word else method
+    name = WORDS.get(runs[0].spec.method)
+    return f"{method} ({name})" if name else method
 
 
-def words(*headings: str) -> list[Column | str]:
-    """Columns of words."""
+def text_columns(*headings: str) -> list[Column | str]:
+    """Columns of text."""
     return [Column(heading, words=True) for heading in headings]
 
 
-def each_part(table: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
-    """The parts that have photographs with a level, in their order."""
+def graded_parts(table: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Name and rows of the parts with graded photographs, in order."""
     scored = table[table["metric"] == "auc"]["part"].unique()
-    for name, of_part in table[table["part"].isin(scored)].groupby("part", sort=False):
-        yield str(name), of_part
+    for name, part_rows in table[table["part"].isin(scored)].groupby("part", sort=False):
+        yield str(name), part_rows
 
 
 def pooled_calibration(calibration: pd.DataFrame) -> pd.DataFrame:
-    """Calibration curves with the photographs of all seeds together.
+    """Calibration curves over the photographs of all seeds together.
 
     Args:
         calibration: `calibration.csv` of many runs.
@@ -276,14 +278,14 @@ def pooled_calibration(calibration: pd.DataFrame) -> pd.DataFrame:
     Returns:
         `method, part, lower, upper, count, predicted, observed`; without empty bins.
     """
-    some = calibration[calibration["count"] > 0].copy()
+    bins = calibration[calibration["count"] > 0].copy()
     for name in ("predicted", "observed"):
-        some[name] *= some["count"]
+        bins[name] *= bins["count"]
     keys = ["method", "part", "lower", "upper"]
-    sums = some.groupby(keys, sort=False)[["count", "predicted", "observed"]].sum().reset_index()
+    sums = bins.groupby(keys, sort=False)[["count", "predicted", "observed"]].sum().reset_index()
     for name in ("predicted", "observed"):
         sums[name] /= sums["count"]
-    # One seed may have photographs in a bin where another has none.
+    # Bins are sorted, because one seed may have photographs in a bin where another has none.
     order = {name: place for place, name in enumerate(dict.fromkeys(sums["method"]))}
     return sums.sort_values(
         ["method", "lower"], key=lambda c: c.map(order) if c.name == "method" else c
