@@ -178,7 +178,7 @@ def _task(
             yield some[-1].phi, unit_vectors(some[-1].y, outputs)
 
     like = torch.zeros(test.phi.shape[1], outputs, dtype=torch.float64)
-    sums = Sums.of(batches(), like)
+    sums = Sums.over(batches(), like)
     step = max(1, sums.count // _SOME)
     few = Points(torch.cat([p.phi[::step] for p in some]), torch.cat([p.y[::step] for p in some]))
     return LinearTask(name, sums, few, _joined(model, held_out), test)

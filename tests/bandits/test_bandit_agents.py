@@ -6,8 +6,9 @@ import torch
 from scipy import stats
 
 from vcl_radial.errors import Diverged
-from vcl_radial.methods.base import Method, WarmUp
+from vcl_radial.methods.base import Method
 from vcl_radial.methods.naive import Naive
+from vcl_radial.methods.tasks import WarmUp
 from vcl_radial.nn.blocks import PosteriorBlock
 from vcl_radial.runs.planning import plan
 from vcl_radial.tracks.bandits.agents import make_agent, make_optimizer

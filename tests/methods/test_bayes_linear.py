@@ -284,14 +284,14 @@ def test_the_first_prior_is_the_one_that_makes_the_first_targets_most_likely():
         t = stats.multivariate_t(np.zeros(30), (0.8 / 2.0) * spread.numpy(), df=4.0)
         return t.logpdf(y.numpy())
 
-    chosen = prior_precision(Sums.of([(x, y[:, None])], prior.mean), prior)
+    chosen = prior_precision(Sums.over([(x, y[:, None])], prior.mean), prior)
     around = [log_evidence(chosen * factor) for factor in (0.8, 1.0, 1.25)]
     assert max(around) == around[1]
     learner = learn(method(evidence=True), x.float(), y.float(), torch.arange(30))
     with_one = torch.cat([x.float().double(), torch.ones(30, 1)], 1)
     prior = NormalGamma.prior(5, 1.0, 1.0, 0.1)
     targets = y.float().double()[:, None]
-    alpha = prior_precision(Sums.of([(with_one, targets)], prior.mean), prior)
+    alpha = prior_precision(Sums.over([(with_one, targets)], prior.mean), prior)
     gram = with_one.T @ with_one
     torch.testing.assert_close(posterior(learner).precision, gram + alpha * torch.eye(5))
     again = learn(learner, x.float(), y.float(), torch.arange(30))

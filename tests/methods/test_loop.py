@@ -11,12 +11,11 @@ from torch.optim import SGD, Adam
 
 from vcl_radial.errors import Diverged
 from vcl_radial.likelihoods import Gaussian
-from vcl_radial.methods.base import WarmUp
 from vcl_radial.methods.loop import TaskLoop, selected
 from vcl_radial.methods.ml_init_vcl import MLInitVCL
 from vcl_radial.methods.naive import Naive
 from vcl_radial.methods.si import SI
-from vcl_radial.methods.tasks import Batch, Task
+from vcl_radial.methods.tasks import Batch, Task, WarmUp
 from vcl_radial.methods.vcl import VCL
 from vcl_radial.nn import MLP
 from vcl_radial.nn.blocks import PosteriorBlock

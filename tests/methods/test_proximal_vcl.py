@@ -55,7 +55,7 @@ def distances(block: PosteriorBlock) -> torch.Tensor:
 def test_the_slope_is_that_of_the_kl_along_the_ray(family, distance):
     block = carried(family)
     ray = moved(block, distance)
-    slope = Cone.of(block).slope(ray, torch.full((3, 1), distance).double())
+    slope = Cone.from_block(block).slope(ray, torch.full((3, 1), distance).double())
     values = []
     for step in (-1e-4, 1e-4):
         mean = block.mean.detach() + step * ray * block.prior_scale
@@ -70,7 +70,9 @@ def test_only_the_corrected_radial_prior_has_a_tip():
         with torch.no_grad():  # equal scales, as in the module's formula
             block.rho.fill_(block.rho.mean())
         block.consolidate()
-        tips[family] = Cone.of(block).slope(moved(block, 0.0), torch.zeros(1, 1).double()).item()
+        tips[family] = (
+            Cone.from_block(block).slope(moved(block, 0.0), torch.zeros(1, 1).double()).item()
+        )
     assert tips["radial"] == pytest.approx(math.sqrt(math.pi / 2) * (D - 1), rel=1 / D)
     assert tips["radial-eq44"] < 1e-3
     assert tips["gaussian"] < 1e-3
@@ -82,8 +84,8 @@ def test_a_step_minimises_what_it_says(rate):
     ray = moved(block, 2.0)
     before, weight = torch.full((3, 1), 1.5).double(), 0.7
     metric = (ray.square() * block.prior_scale.square()).sum(-1, keepdim=True) / rate
-    tangent = weight * Cone.of(block).slope(ray, before)
-    Cone.of(block).draw_back(before, weight, rate)
+    tangent = weight * Cone.from_block(block).slope(ray, before)
+    Cone.from_block(block).draw_back(before, weight, rate)
     r = torch.linspace(0, 3, 30_001).double()
     objective = metric / 2 * (r - 2.0).square() + tangent * r
     best = r[objective.argmin(-1, keepdim=True)]
@@ -95,7 +97,7 @@ def test_a_group_stays_where_it_was_until_it_is_pulled_harder_than_it_is_held():
     for distance, rests in ((0.0, True), (1e-3, True), (3.0, False)):
         block = carried("radial")
         moved(block, distance)  # of 0, it has no ray
-        Cone.of(block).draw_back(torch.zeros(3, 1).double(), 1e-5, 1.0)
+        Cone.from_block(block).draw_back(torch.zeros(3, 1).double(), 1e-5, 1.0)
         assert torch.equal(block.mean, block.prior_mean) == rests
 
 
@@ -111,8 +113,10 @@ def test_the_metric_is_the_one_in_which_adam_has_stepped(amsgrad):
     ray = step / block.prior_scale
     ray /= torch.linalg.vector_norm(ray, dim=-1, keepdim=True)
     metric = (ray.square() * block.prior_scale.square() * gradient / step).sum(-1, keepdim=True)
-    expected = distances(block) - 1e-3 * Cone.of(block).slope(-ray, distances(block)) / metric
-    Cone.of(block).draw_back(distances(block), 1e-3, step_rates(block.mean, optimizer))
+    expected = (
+        distances(block) - 1e-3 * Cone.from_block(block).slope(-ray, distances(block)) / metric
+    )
+    Cone.from_block(block).draw_back(distances(block), 1e-3, step_rates(block.mean, optimizer))
     torch.testing.assert_close(distances(block), expected.clamp(min=0), rtol=1e-5, atol=0)
 
 

@@ -64,7 +64,7 @@ def test_the_buffer_holds_points_of_past_tasks_as_they_were(selection):
     _, y, tasks, _ = learner.method.buffer
     x = learner.method.inputs
     assert len(x) == 30
-    assert learner.method.seen == len(learner.points(0, 1, 2).y)
+    assert learner.method.past_points == len(learner.points(0, 1, 2).y)
     assert set(tasks.tolist()) == {0, 1, 2}
     for task in range(3):
         points = learner.points(task)
@@ -158,7 +158,7 @@ def joint_loss(learner, *numbers):
 
 def test_with_room_for_all_the_loss_is_that_of_joint_training(multi_head):
     learner = Learner("replay", network(None, multi_head), buffer_size=ALL).train(0, 1, 2)
-    assert len(learner.method.buffer[0]) == learner.method.seen
+    assert len(learner.method.buffer[0]) == learner.method.past_points
     loss = learner.standing_loss(3, ALL)
     torch.testing.assert_close(loss, joint_loss(learner, 0, 1, 2, 3))
 
@@ -167,7 +167,7 @@ def test_with_little_room_the_loss_is_that_of_joint_training_in_the_mean():
     learner, losses = Learner("replay", network(None), batch_size=50).train(0), []
     method = learner.method
     for seed in range(60):
-        method.buffer, method.seen = (), 0
+        method.buffer, method.past_points = (), 0
         torch.manual_seed(100 + seed)
         method.buffer_size = 20 if seed % 2 else 80  # all of it in a step, and a part
         for number in (0, 1):

@@ -100,7 +100,7 @@ def test_less_is_forgotten_than_by_fine_tuning():
 
 def test_more_tasks_than_points_are_no_fault():
     learner = Learner(SFSVI, network("gaussian"), context_points=1, batch_size=ALL).train(0, 1, 2)
-    assert learner.method.seen == [0, 1, 2]
+    assert learner.method.trained_heads == [0, 1, 2]
 
 
 def test_the_old_network_is_one_function():

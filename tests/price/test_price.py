@@ -29,7 +29,7 @@ def points(task, rows):
 
 def task(number, rows=120):
     learned = points(number, rows)
-    sums = Sums.of([(learned.phi, unit_vectors(learned.y, C))], torch.zeros(D, C).double())
+    sums = Sums.over([(learned.phi, unit_vectors(learned.y, C))], torch.zeros(D, C).double())
     return LinearTask(str(number), sums, learned, points(number, 40), points(number, 80))
 
 

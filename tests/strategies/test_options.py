@@ -322,7 +322,7 @@ def test_a_constructor_that_fails_is_named_where_the_method_is_made(cls):
 )
 def test_what_options_lack_or_have_too_much_is_named_with_the_fix(options, words):
     with pytest.raises(UserError, match=f"^{re.escape(words)}"):
-        check_options("x", NeedsMemory, options, above=Recipe.model_fields)
+        check_options("x", NeedsMemory, options, recipe_keys=Recipe.model_fields)
 
 
 class TakesNoExperience(ContinualStrategy):

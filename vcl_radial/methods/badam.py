@@ -14,17 +14,17 @@ Their Eq. 10 counts the prior's precision to the posterior's, and so does `accum
 
     precision = precision_p + N sqrt(v)
 
-Without it each task's precision takes the place of the last one's, as Eq. 12 has it, and a weight
-that a task does not use is free after it. Where f never had a gradient (the inputs of a dead unit),
-Eq. 12 has the precision 0, and a draw infinite noise; where predictions draw, no precision is below
-the first prior's, since what the data do not touch keeps its prior.
+Without it each task's precision replaces the last one's, as in Eq. 12, and a weight that a task
+does not use is free after it. Where f never had a gradient (the inputs of a dead unit), Eq. 12
+gives the precision 0, and a draw has infinite noise. Where predictions draw, the precision is
+therefore at least the first prior's: a weight that no data touch keeps its prior.
 
 Their Appendix D.3 expands the likelihood alone, which is `prior_in_loss = false`: Adam minimises
 the mean NLL, and the posterior is the product of the prior and N(w, 1 / (n sqrt(v))),
 
     precision = precision_p + n sqrt(v),    mean = (precision_p mean_p + n sqrt(v) w) / precision
 
-with n = N / kl_weight, what the task's points count as beside the prior.
+with n = N / kl_weight, the number of points that the task counts as beside the prior.
 """
 
 from __future__ import annotations
@@ -46,23 +46,24 @@ from vcl_radial.optimizers import effective_sample_size
 class BAdam(Method):
     """Train by Adam; its second moment is the precision that is carried forward.
 
-    `kl_weight` is the strength of what is carried, for which the paper tunes N (Appendix C).
+    `kl_weight` is the strength of the carried prior, for which the paper tunes N (Appendix C).
 
     Args:
-        network: of point parameters: the means.
+        network: network of point parameters, which are the means.
         prior_scale: the first prior is N(0, prior_scale^2).
         beta2: Adam's decay of the second moment.
         accumulate: whether the prior's precision is a term of the posterior's; without it, and with
-            predictions that draw, the first prior's is the least that it can be.
-        prior_in_loss: whether Adam sees the prior; if not, the posterior has its mean from it too.
-        predict_at_means: predict at the means, in place of `eval_samples` draws of the weights.
-        linearised: predict by the network linearised at the means, as the paper's Fig. 1 does, in
-            place of the network itself under the draws.
-        settings: those of `Method`.
+            predictions that draw, the posterior's precision is at least the first prior's.
+        prior_in_loss: whether Adam's loss includes the prior; if not, the prior also enters the
+            posterior's mean.
+        predict_at_means: predict at the means, instead of with `eval_samples` draws of the weights.
+        linearised: predict by the network linearised at the means, as in the paper's Fig. 1,
+            instead of by the network itself under the draws.
+        settings: settings of `Method`.
 
     Raises:
-        UserError: the optimiser is not Adam, an option is out of its range, two do not go together,
-            or the weights have a posterior already.
+        UserError: the optimiser is not Adam, an option is out of its range, two options contradict
+            each other, or the weights have a posterior already.
     """
 
     posteriors = frozenset({"none"})
@@ -103,18 +104,14 @@ class BAdam(Method):
         self.beta2, self.accumulate, self.prior_in_loss = beta2, accumulate, prior_in_loss
 
     def make_optimizer(self, make: MakeOptimizer) -> Optimizer:
-        """Adam, afresh."""
+        """Adam without moments of earlier tasks, with this method's `beta2`."""
         self._adam = super().make_optimizer(make)
         for group in self._adam.param_groups:
             group["betas"] = (group["betas"][0], self.beta2)
         return self._adam
 
     def check_optimizer(self, optimizer: Optimizer) -> None:
-        """See that it is Adam, whose second moment is read.
-
-        Raises:
-            UserError: it is not.
-        """
+        """Raise `UserError` if the optimiser is not Adam: its second moment is read."""
         if not isinstance(optimizer, Adam):
             raise UserError('BAdam reads the second moment of Adam: set optimizer = "adam"')
 
@@ -128,8 +125,8 @@ class BAdam(Method):
         ]
         return torch.stack(terms).sum() / 2
 
-    def posterior_outputs(self, x: Tensor, task: int | Tensor = 0, **of_draws: Any) -> Tensor:
-        """The outputs at the means, `[1, B, C]`: the precision is yet to be read."""
+    def posterior_outputs(self, x: Tensor, task: int | Tensor = 0, **draw_options: Any) -> Tensor:
+        """The outputs at the means, `[1, B, C]`: `end_task` has not read the precision yet."""
         with self.using(self.posterior.network):
             return self.draws(x, task, samples=1)
 
@@ -149,6 +146,6 @@ class BAdam(Method):
                 prior = q.prior_precision * q.prior_mean
                 q.mean.copy_((data * q.mean + prior) / q.precision)
             elif not self.accumulate and self.posterior.noisy_prediction:
-                # Drawn with infinite noise, a weight that nothing has moved gives inf - inf.
+                # With infinite noise the draw of an untouched weight would be inf - inf.
                 q.precision.clamp_(min=self.posterior.prior_precision)
             q.carry()

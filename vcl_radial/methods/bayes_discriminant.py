@@ -3,22 +3,22 @@
     phi(x) | c ~ N(mu_c, Sigma),    mu_c | Sigma ~ N(m_0, Sigma / kappa_0),
     Sigma ~ inverse-Wishart(Psi_0 = lambda I, nu_0 = D + 2),    p(c) ~ Dirichlet(1, ..., 1)
 
-with phi(x) features of the inputs. The prior is conjugate (Murphy 2012, section 4.6.3): what the
-points of all tasks so far leave are their number, their sum in every class, and the sum of their
-squares, n_c, s_c and S, whatever their order. With kappa_c = kappa_0 + n_c
+with phi(x) features of the inputs. The prior is conjugate (Murphy 2012, section 4.6.3): the points
+of all tasks so far enter only by their number and their sum in every class, and the sum of their
+squares, n_c, s_c and S, in any order. With kappa_c = kappa_0 + n_c
 
     m_c = (kappa_0 m_0 + s_c) / kappa_c,    nu = nu_0 + n,
     Psi = Psi_0 + S + sum_c (kappa_0 m_0 m_0' - kappa_c m_c m_c')
 
-and a new point of class c is Student-t, of nu - D + 1 degrees of freedom. By Bayes' rule
+and a new point of class c is Student-t with nu - D + 1 degrees of freedom. By Bayes' rule
 
     p(c | x) = softmax(beta [log p(c) + log St(phi(x); c)])_c
 
-with beta what `vcl_radial.likelihoods.calibration` learns from every point's prediction by all
-others: features are no Gaussians, and at beta = 1 such a model is far too certain. The mean m_0 is
-that of the first task's features, and its lambda, from e^-12 to e^16, is the one that makes them
-most likely. This is streaming discriminant analysis (Hayes and Kanan 2020) but for the prior, and
-for the test points' unknown means.
+`vcl_radial.likelihoods.calibration` learns beta from the prediction of every point by all others:
+features are not Gaussian, and at beta = 1 such a model is far too certain. m_0 is the mean of the
+first task's features, and lambda, from e^-12 to e^16, makes them most likely. This is streaming
+discriminant analysis (Hayes and Kanan 2020), except that it has a prior and integrates over the
+unknown means of the classes.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from vcl_radial.methods.exact_head import ExactHead
 from vcl_radial.methods.fixed_features import FixedFeatureMethod, PointsOf, gram, most_likely
 
 KAPPA = 1e-2
-"""kappa_0: a class's mean is as well known as by so many points before there are any."""
+"""kappa_0, the number of points that the prior of a class's mean counts as."""
 
 
 @dataclass(frozen=True)
 class Discriminant:
-    """What the points of C classes leave; all tensors float64.
+    """Sufficient statistics of the points of C classes; all tensors float64.
 
     Attributes:
         counts: n_c, `[C]`.
@@ -59,17 +59,17 @@ class Discriminant:
 
     @classmethod
     def empty(cls, d: int, classes: int) -> Discriminant:
-        """Before any point."""
+        """Statistics of no points."""
         zeros = partial(torch.zeros, dtype=torch.float64)
         return cls(zeros(classes), zeros(classes, d), zeros(d, d), zeros(d), zeros(()) + 1)
 
     def update(self, points: PointsOf) -> Discriminant:
-        """With more points."""
+        """The statistics after more points."""
         counts, sums, squares = self.counts.clone(), self.sums.clone(), self.squares.clone()
         for phi, y in points():
-            of_class = one_hot(y, len(counts)).double()
-            counts += of_class.sum(0)
-            sums += of_class.T @ phi.double()
+            in_class = one_hot(y, len(counts)).double()
+            counts += in_class.sum(0)
+            sums += in_class.T @ phi.double()
             squares += gram(phi)
         return replace(self, counts=counts, sums=sums, squares=squares)
 
@@ -104,7 +104,7 @@ class Discriminant:
         return root
 
     def evidence(self, log_ridge: float) -> float:
-        """Log p(points | classes) in nats, but for a constant, at lambda = exp(log_ridge).
+        """Log p(points | classes) in nats, up to a constant, at lambda = exp(log_ridge).
 
         nu_0 / 2 log |Psi_0| - nu / 2 log |Psi|
         """
@@ -119,27 +119,27 @@ class Discriminant:
         return solved[: len(phi)], solved[len(phi) :]
 
     def log_joint(self, phi: Tensor) -> Tensor:
-        """Log p(c) + log St(phi; c) of points `[n, D]`, but for what all classes share."""
+        """Log p(c) + log St(phi; c) of points `[n, D]`, up to a constant of all classes."""
         points, means = self.whitened(phi)
         return self._log_joint(torch.cdist(points, means).square(), self.kappas, self.degrees)
 
     def without_itself(self, phi: Tensor, y: Tensor) -> Tensor:
-        """The same of points that were learned, `[n, D]`, from all others.
+        """`log_joint` of learned points `[n, D]`, each by the statistics of all other points.
 
-        Without a point x of class y, kappa_y and nu are 1 less, and Psi is less a u u' with
+        Without a point x of class y, kappa_y and nu decrease by 1, and Psi by a u u' with
         u = x - m_y and a = kappa_y / (kappa_y - 1); x is kappa_y / (kappa_y - 1) u from the mean.
         """
         points, means = self.whitened(phi)
-        of_class = one_hot(y, len(means)).bool()
+        in_class = one_hot(y, len(means)).bool()
         u = points - means[y]
         kappa = self.kappas[y]
         a, length = kappa / (kappa - 1), u.square().sum(1)
         at = u @ means.T
         along = length[:, None] + at.gather(1, y[:, None]) - at  # (x - m_c)'u
-        left = (1 - a * length).clamp(min=1e-12)
-        squares = torch.cdist(points, means).square() + (a / left)[:, None] * along.square()
-        squares[of_class] = a.square() * length / left
-        kappas = self.kappas - of_class.double()
+        rest = (1 - a * length).clamp(min=1e-12)
+        squares = torch.cdist(points, means).square() + (a / rest)[:, None] * along.square()
+        squares[in_class] = a.square() * length / rest
+        kappas = self.kappas - in_class.double()
         return self._log_joint(squares, kappas, self.degrees - 1)
 
     def _log_joint(self, squares: Tensor, kappas: Tensor, degrees: Tensor) -> Tensor:
@@ -149,14 +149,14 @@ class Discriminant:
 
 
 class DiscriminantHead(ExactHead[Discriminant]):
-    """Logits of features and a 1, which is left out.
+    """Logits of features and a 1; the 1 is ignored.
 
     Args:
-        prior: before any point.
+        prior: statistics of no points.
     """
 
     def __init__(self, prior: Discriminant) -> None:
-        super().__init__(prior, "sums", of_classes=True)
+        super().__init__(prior, "sums", classes=True)
 
     def forward(self, phi: Tensor) -> Tensor:
         """The logits."""
@@ -164,38 +164,38 @@ class DiscriminantHead(ExactHead[Discriminant]):
         return self.sharpness.beta * self.posterior.log_joint(phi[:, :-1])
 
     def without_itself(self, phi: Tensor, y: Tensor) -> Tensor:
-        """As of `Discriminant`."""
+        """See `Discriminant.without_itself`."""
         return self.posterior.without_itself(phi[:, :-1], y)
 
 
 class BayesDiscriminant(FixedFeatureMethod):
-    """Carry the exact posterior of a Gaussian for every class, all of one covariance, forward.
+    """Carry the exact posterior of a Gaussian per class forward; the classes share a covariance.
 
-    Memory is D^2 + C D numbers in float64, the time of a task D^2 for each point and D^3 once.
+    Memory is D^2 + C D numbers in float64, the time of a task D^2 per point and D^3 once.
 
     Args:
-        network: as in `FixedFeatureMethod`.
-        settings: those of `FixedFeatureMethod`.
+        network: see `FixedFeatureMethod`.
+        settings: settings of `FixedFeatureMethod`.
 
     Raises:
-        UserError: as in `FixedFeatureMethod`, or a likelihood of no classes.
+        UserError: see `FixedFeatureMethod`; also for a likelihood without classes.
     """
 
     likelihoods = frozenset({"categorical"})
 
     def make_head(self, size: int, outputs: int) -> DiscriminantHead:
-        """A head that has seen nothing."""
+        """A head without points."""
         return DiscriminantHead(Discriminant.empty(size - 1, outputs))
 
     def learn_head(self, head: ExactHead[Any], points: PointsOf) -> None:
-        """Add the points to what is known of their classes."""
+        """Add the points to the statistics of their classes."""
         assert isinstance(head, DiscriminantHead)
-        before = head.posterior
-        after = before.update(lambda: ((phi[:, :-1], y) for phi, y in points()))
-        if not after.counts.any():
+        prior = head.posterior
+        posterior = prior.update(lambda: ((phi[:, :-1], y) for phi, y in points()))
+        if not posterior.counts.any():
             return
-        if not before.counts.any():
-            after = replace(after, centre=after.sums.sum(0) / after.counts.sum())
-            ridge = math.exp(most_likely(after.evidence))
-            after = replace(after, ridge=torch.tensor(ridge).to(after.ridge))
-        head.take(after)
+        if not prior.counts.any():
+            posterior = replace(posterior, centre=posterior.sums.sum(0) / posterior.counts.sum())
+            ridge = math.exp(most_likely(posterior.evidence))
+            posterior = replace(posterior, ridge=torch.tensor(ridge).to(posterior.ridge))
+        head.take(posterior)

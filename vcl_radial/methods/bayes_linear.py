@@ -1,22 +1,22 @@
-"""Bayesian linear regression, carried forward exactly: nothing is approximate but the model.
+"""Bayesian linear regression, carried forward exactly: only the model is approximate.
 
     y ~ N(W' phi(x), I / tau),   W | tau ~ N(mean, (tau precision)^-1),   tau ~ Gamma(shape, rate)
 
 phi(x) are features of the inputs and a 1; y is a number or the unit vector of one of C classes, and
 then the columns of W share a precision. This normal-gamma prior is conjugate: a posterior is a
-prior of the same kind, so that tasks that come one after the other, in whatever order, leave what
-all their points at once do (Bishop 2006, exercises 3.12 and 3.13). Before the first task
+prior of the same kind, so that tasks one after another, in any order, give the posterior of all
+their points at once (Bishop 2006, exercises 3.12 and 3.13). Before the first task
 
     mean = 0,    precision = I / prior_scale^2,    Gamma(shape, rate) of the likelihood
 
-A task is learned where it ends, in closed form: its steps do nothing. Predictions of a number are
-Student-t, with weights and noise integrated out. Those of classes are
+`end_task` learns a task in closed form: its steps do nothing. Predictions of a number are
+Student-t, with weights and noise integrated out. Predictions of classes are
 
     p(c | x) = softmax(beta m(x) / s(x))_c,   m = mean' phi,   s = 1 + phi' precision^-1 phi
 
-with s the spread of the Student-t predictive in units of the noise, and beta what
-`vcl_radial.likelihoods.calibration` learns from every task's points as it comes. A point is
-predicted by the posterior without it: m / s is m - y h there, h = phi' precision^-1 phi.
+with s the spread of the Student-t predictive in units of the noise.
+`vcl_radial.likelihoods.calibration` learns beta from every task's points. It predicts a point by
+the posterior without it, where m / s is m - y h, h = phi' precision^-1 phi.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from vcl_radial.methods.exact_head import ExactHead
 from vcl_radial.methods.fixed_features import FixedFeatureMethod, PointsOf, gram, most_likely
 
 Points = Callable[[], Iterable[tuple[Tensor, Tensor]]]
-"""Gives features `[n, D]` and targets `[n, C]`, some at a time, whenever it is called."""
+"""Returns all features `[n, D]` and targets `[n, C]`, in batches, at every call."""
 
 NOISE = 1.0, 1e-3
 """Shape and rate of the noise precision's first prior, where the likelihood has none."""
@@ -48,13 +48,13 @@ NOISE = 1.0, 1e-3
 
 @dataclass(frozen=True)
 class Sums:
-    """Over points; all tensors float64.
+    """Sums over points; all tensors float64.
 
     Attributes:
         squared: sum phi phi', `[D, D]`.
         cross: sum phi y', `[D, C]`.
         squares: sum |y|^2.
-        count: of the points.
+        count: number of points.
     """
 
     squared: Tensor
@@ -63,8 +63,8 @@ class Sums:
     count: int
 
     @classmethod
-    def of(cls, points: Iterable[tuple[Tensor, Tensor]], like: Tensor) -> Sums:
-        """Those of some points, for weights like a tensor `[D, C]` float64."""
+    def over(cls, points: Iterable[tuple[Tensor, Tensor]], like: Tensor) -> Sums:
+        """The sums over points, for weights with the shape of a tensor `[D, C]` float64."""
         squared, cross = like.new_zeros(len(like), len(like)), torch.zeros_like(like)
         squares, count = torch.zeros_like(like[0, 0]), 0
         for batch, y in points:
@@ -76,7 +76,7 @@ class Sums:
         return cls(squared, cross, squares, count)
 
     def __add__(self, other: Sums) -> Sums:
-        """Those of both."""
+        """The sums over the points of both."""
         return Sums(
             self.squared + other.squared,
             self.cross + other.cross,
@@ -91,9 +91,9 @@ class NormalGamma:
 
     Attributes:
         mean: `[D, C]`.
-        precision: of each column in units of tau, `[D, D]`.
-        shape: of the Gamma distribution.
-        rate: of the same.
+        precision: precision of each column in units of tau, `[D, D]`.
+        shape: shape of the Gamma distribution.
+        rate: rate of the Gamma distribution.
     """
 
     mean: Tensor
@@ -120,11 +120,11 @@ class NormalGamma:
         return root
 
     def update(self, points: Points, sums: Sums | None = None) -> NormalGamma:
-        """The posterior after more points; they are asked for twice, or once with their sums."""
-        sums = Sums.of(points(), self.mean) if sums is None else sums
+        """The posterior after more points; `points` is called twice, or once if `sums` is given."""
+        sums = Sums.over(points(), self.mean) if sums is None else sums
         precision = self.precision + sums.squared
         root = torch.linalg.cholesky(precision)
-        # In the order of memory that a stored mean has: products with it end on the same bits.
+        # Contiguous like a stored mean: products with both give the same bits.
         mean = torch.cholesky_solve(self.precision @ self.mean + sums.cross, root).contiguous()
         # Squares of differences: the usual y'y - m'Pm cancels where the noise is small.
         moved, count = mean - self.mean, 0
@@ -132,9 +132,9 @@ class NormalGamma:
         for phi, y in points():
             squares = squares + (y - phi.double() @ mean).square().sum()
             count += y.numel()
-        after = NormalGamma(mean, precision, self.shape + count / 2, self.rate + squares / 2)
-        after.__dict__["root"] = root
-        return after
+        q = NormalGamma(mean, precision, self.shape + count / 2, self.rate + squares / 2)
+        q.__dict__["root"] = root
+        return q
 
     def quadratic(self, phi: Tensor) -> Tensor:
         """H = phi' precision^-1 phi of features `[n, D]`; `[n]`."""
@@ -166,12 +166,12 @@ def quadratic(root: Tensor, phi: Tensor) -> Tensor:
 
 def residual(sums: Sums, root: Tensor) -> Tensor:
     """S = sum |y|^2 - tr(B' P^-1 B), B = sum phi y', at a root of P = alpha I + sum phi phi'."""
-    left = sums.squares - (sums.cross * torch.cholesky_solve(sums.cross, root)).sum()
-    return left.clamp(min=0)  # rounding may take the last of a perfect fit below 0
+    squares = sums.squares - (sums.cross * torch.cholesky_solve(sums.cross, root)).sum()
+    return squares.clamp(min=0)  # rounding may take it below 0 where the fit is perfect
 
 
 def prior_precision(sums: Sums, prior: NormalGamma) -> float:
-    """The alpha of a prior N(0, 1 / (tau alpha)) of all weights that makes the targets most likely.
+    """The alpha of the prior N(0, 1 / (tau alpha)) that makes the targets most likely.
 
     log p(Y | alpha) = C/2 (D log alpha - log |P|) - (shape + n C / 2) log(rate + S / 2) + constant,
     P = alpha I + sum phi phi',   S the `residual`
@@ -190,19 +190,20 @@ def prior_precision(sums: Sums, prior: NormalGamma) -> float:
 
 
 class ConjugateHead(ExactHead[NormalGamma]):
-    """In training outputs are those at the posterior's mean.
+    """A head with a conjugate posterior of its weights.
 
-    In evaluation they are those under a draw of it, or of classes the logits of the predictive.
+    In training its outputs are those at the posterior's mean. In evaluation they are those under a
+    draw of the weights, or the logits of the predictive for classes.
 
     Args:
-        prior: of the weights.
-        of_classes: whether outputs are those of classes.
+        prior: prior of the weights.
+        classes: whether the outputs are those of classes, not of numbers.
     """
 
     mean: nn.Parameter
 
-    def __init__(self, prior: NormalGamma, *, of_classes: bool) -> None:
-        super().__init__(prior, "mean", of_classes=of_classes)
+    def __init__(self, prior: NormalGamma, *, classes: bool) -> None:
+        super().__init__(prior, "mean", classes=classes)
 
     def targets(self, y: Tensor) -> Tensor:
         """Numbers, or the unit vectors of classes; `[n, C]` float64."""
@@ -220,7 +221,7 @@ class ConjugateHead(ExactHead[NormalGamma]):
         return self.sharpness.beta * (phi @ q.mean) / (1 + q.quadratic(phi))[:, None]
 
     def without_itself(self, phi: Tensor, y: Tensor) -> Tensor:
-        """M / s of the posterior without the point, m - y h of that with it."""
+        """M / s of the posterior without the point, which is m - y h of the posterior with it."""
         q = self.posterior
         return phi.double() @ q.mean - q.quadratic(phi)[:, None] * self.targets(y)
 
@@ -228,18 +229,18 @@ class ConjugateHead(ExactHead[NormalGamma]):
 class BayesLinear(FixedFeatureMethod):
     """Carry the exact posterior of the weights and of the noise of a linear model forward.
 
-    A posterior is D^2 numbers in float64 (32 MB for 2,000 features, 800 MB for 10,000); in memory
-    they are twice as many, with the root, and while a task is learned six times. The time of a task
-    is D^2 for each point and D^3 once.
+    A posterior has D^2 numbers in float64 (32 MB for 2,000 features, 800 MB for 10,000). Memory
+    holds them twice, with the root, and six times while a task is learned. The time of a task is
+    D^2 per point and D^3 once.
 
     Args:
-        network: as in `FixedFeatureMethod`.
+        network: see `FixedFeatureMethod`.
         prior_scale: weights have the first prior N(0, prior_scale^2 / tau).
-        evidence: whether a head's first task sets that scale, by the most likely one.
-        settings: those of `FixedFeatureMethod`.
+        evidence: whether a head's first task sets that scale to the most likely one.
+        settings: settings of `FixedFeatureMethod`.
 
     Raises:
-        UserError: as in `FixedFeatureMethod`, or a likelihood of neither a number nor classes.
+        UserError: see `FixedFeatureMethod`; also for a likelihood of neither a number nor classes.
     """
 
     likelihoods = frozenset({"gaussian", "categorical"})
@@ -259,7 +260,7 @@ class BayesLinear(FixedFeatureMethod):
     def make_head(self, size: int, outputs: int) -> ConjugateHead:
         """A head with the first prior."""
         prior = NormalGamma.prior(size, self.prior_scale, *self._noise, outputs=outputs)
-        return ConjugateHead(prior, of_classes=not isinstance(self.likelihood, Gaussian))
+        return ConjugateHead(prior, classes=not isinstance(self.likelihood, Gaussian))
 
     @property
     def _noise(self) -> tuple[float, float]:
@@ -278,7 +279,7 @@ class BayesLinear(FixedFeatureMethod):
         def with_targets() -> Iterator[tuple[Tensor, Tensor]]:
             return ((phi, head.targets(y)) for phi, y in points())
 
-        sums = Sums.of(with_targets(), prior.mean)
+        sums = Sums.over(with_targets(), prior.mean)
         if self.evidence and self.is_first(prior):
             alpha = prior_precision(sums, prior)
             start = alpha * torch.eye(len(prior.precision)).to(prior.precision)
@@ -297,7 +298,7 @@ class BayesLinear(FixedFeatureMethod):
         number: int | None = None,
         differentiable: bool = False,
     ) -> Any:
-        """Of a number the Student-t predictive, of classes the log-probabilities `[B, C]`."""
+        """The Student-t predictive of a number, or the log-probabilities `[B, C]` of classes."""
         if self.network.trained is not None or not isinstance(self.likelihood, Gaussian):
             return super().predict(x, task, number=number, differentiable=differentiable)
         labels = set(torch.as_tensor(task).flatten().tolist())

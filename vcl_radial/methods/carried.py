@@ -1,4 +1,4 @@
-"""How much a method carries from task to task, in bytes."""
+"""Number of bytes that a method carries from task to task."""
 
 from __future__ import annotations
 
@@ -13,36 +13,36 @@ from vcl_radial.nn.blocks import softplus
 
 
 def contents(state: Any) -> Set[bytes]:
-    """A digest of each tensor of a state: equal tensors of equal shape and type have one."""
+    """Digests of a state's tensors: equal tensors of equal shape and type have the same digest."""
     return {_digest(tensor) for _, tensor in _tensors(state)}
 
 
 def carried_bytes(state: Any, start: Set[bytes]) -> int:
-    """What has to be kept after a task to go on with the same numbers, in bytes.
+    """Number of bytes that must be kept after a task to continue with the same numbers.
 
         sum over the tensors of the state of numel * element_size
 
     without
 
-    - tensors that training has left as they were at the start, as random features: a seed gives
-      them,
-    - tensors that are equal to another one, as the anchor of a penalty to the weights after a task,
-    - a prior `prior_NAME` that is the posterior's NAME beside it, `prior_scale` that of `rho`.
+    - tensors that training did not change, such as random features: a seed reproduces them,
+    - tensors that are equal to another one, as a penalty's anchor equals the weights after a task,
+    - a prior `prior_NAME` that equals the posterior's NAME beside it, and `prior_scale` that equals
+      the scale of `rho`.
 
-    Buffers of stored points, precisions and running means count, the optimiser's state does not:
-    it starts afresh with a task. A tensor counts in the type that it is stored in.
+    Buffers of stored points, precisions and running means count. The optimiser's state does not:
+    each task starts a new one. A tensor counts in the type that it is stored in.
 
     Args:
-        state: what a method's `state_dict` gives after the last task.
-        start: the `contents` of its network before the first task.
+        state: the method's `state_dict()` after the last task.
+        start: `contents` of its network before the first task.
     """
     tensors = dict(_tensors(state))
-    kept = {
+    sizes = {
         _digest(tensor): tensor.numel() * tensor.element_size()
         for name, tensor in tensors.items()
         if not _is_posterior(name, tensors)
     }
-    return sum(count for digest, count in kept.items() if digest not in start)
+    return sum(size for digest, size in sizes.items() if digest not in start)
 
 
 def _tensors(state: Any, name: str = "") -> Iterator[tuple[str, Tensor]]:
@@ -58,7 +58,7 @@ def _tensors(state: Any, name: str = "") -> Iterator[tuple[str, Tensor]]:
 
 
 def _digest(tensor: Tensor) -> bytes:
-    """Of type, shape and values."""
+    """Digest of a tensor's type, shape and values."""
     flat = tensor.detach().cpu().contiguous().flatten().view(torch.uint8)
     hashed = blake2b(f"{tensor.dtype} {[*tensor.shape]}".encode(), digest_size=16)
     hashed.update(flat.numpy().data)
@@ -66,7 +66,7 @@ def _digest(tensor: Tensor) -> bytes:
 
 
 def _is_posterior(name: str, tensors: Mapping[str, Tensor]) -> bool:
-    """Whether a tensor is part of a prior, and the posterior's is the same up to rounding."""
+    """Whether a tensor is part of a prior and equals the posterior's tensor up to rounding."""
     block, _, part = name.rpartition(".")
     if not part.startswith("prior_"):
         return False

@@ -1,20 +1,20 @@
 """Variational continual learning with a coreset (Nguyen et al. 2018, Algorithm 1).
 
-A few points of each task, the coreset C_t, are set aside before the task is trained. Two posteriors
-are kept apart: one sees all points but those, and is carried from task to task,
+A few points of each task, the coreset C_t, are set aside before the task is trained. There are two
+posteriors: one learns from all other points, and is carried from task to task,
 
     q~_t = argmin_q  E_q[ -log p(D_t - C_t | w) ] + KL(q || q~_{t-1})
 
-and one predicts. It starts from the first and sees the coresets of all tasks so far; nothing is
-carried on from it, so that no point is counted twice:
+and one predicts. It starts from the first and learns from the coresets of all tasks so far; it is
+not carried, so that no point counts twice:
 
     q_t = argmin_q  E_q[ -log p(C_1, ..., C_t | w) ] + KL(q || q~_t)
 
-The authors' code for many heads makes a q_t of its own for each head, of that head's coreset alone;
-here, as in the algorithm, one q_t serves all heads. What has no posterior (point heads) has no KL
-that would hold it, and a few points would be fitted by maximum likelihood: it stays as training
-left it. The authors' code starts the first task's posterior from maximum likelihood: `ml_epochs`
-(theirs sees C_1 too, here D_1 - C_1 alone).
+The authors' code for many heads makes one q_t per head, from that head's coreset alone; here, as in
+the algorithm, one q_t predicts for all heads. Weights without a posterior (point heads) stay as
+training left them: no KL would hold them, and they would fit a few points by maximum likelihood.
+The authors' code starts the first task's posterior from maximum likelihood: `ml_epochs` (theirs
+learns from C_1 too, here from D_1 - C_1 alone).
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ class CoresetVCL(MLInitVCL):
     """VCL whose predictions come from a copy that was fine-tuned on points set aside.
 
     Args:
-        coreset_size: points of each task that are set aside.
+        coreset_size: number of points of each task that are set aside.
         selection: "random" or "k-centre"; see `vcl_radial.data.streams.coreset`.
-        coreset_epochs: passes over the coresets before a prediction; as many as those of a task if
-            not given.
-        coreset_rate: the learning rates of these passes, as a multiple of those of training.
-        ml_epochs: passes over the first task that train the means alone, before anything else.
-        settings: those of `MLInitVCL`.
+        coreset_epochs: passes over the coresets before a prediction; by default the number of
+            epochs of a task.
+        coreset_rate: learning rates of these passes, as a multiple of those of training.
+        ml_epochs: passes over the first task that train the means alone, before its own epochs.
+        settings: settings of `MLInitVCL`.
 
     Raises:
         UserError: the selection is not known, a task has no more than `coreset_size` points, or
@@ -73,35 +73,35 @@ class CoresetVCL(MLInitVCL):
         self.coreset: tuple[Tensor, ...] = ()
         """Inputs, targets and task labels of the points set aside; empty before the first task."""
         self.coreset_seed = 0
-        """Of the fine-tuning, so that the predictions are a function of the state."""
+        """Seed of the fine-tuning, so that the predictions are a function of the state."""
         self._prediction: nn.Module | None = None
         self._make: MakeOptimizer | None = None
 
     def select(self, points: Callable[[], Batch]) -> Tensor | None:
-        """Set the task's coreset aside: what is left is trained on."""
+        """Set the task's coreset aside; training uses the other points."""
         batch = points()
         columns = [batch.x, batch.y, batch.labels]
         chosen = coreset(self.selection, batch.x, self.coreset_size)
-        left = torch.ones(len(batch.x), dtype=torch.bool)
-        left[chosen.cpu()] = False
+        trained = torch.ones(len(batch.x), dtype=torch.bool)
+        trained[chosen.cpu()] = False
         new = [column[chosen] for column in columns]
         old = self.coreset or [column[:0] for column in new]
-        self.coreset = tuple(torch.cat(both) for both in zip(old, new, strict=True))
+        self.coreset = tuple(torch.cat(pair) for pair in zip(old, new, strict=True))
         self.coreset_seed = int(torch.randint(2**31, ()))
-        return left.nonzero().flatten()
+        return trained.nonzero().flatten()
 
     def make_optimizer(self, make: MakeOptimizer) -> Optimizer:
-        """The optimiser of a task; the coresets have one like it."""
+        """The optimiser of a task; the fine-tuning makes another one like it."""
         self._make = make
         return super().make_optimizer(make)
 
     def extend(self, batch: Batch) -> Batch:
-        """The batch; what was predicted before its step is no longer so."""
+        """The batch, unchanged; its step makes the fine-tuned copy out of date."""
         self._prediction = None
         return super().extend(batch)
 
     def end_task(self, task: Task) -> None:
-        """Carry on the posterior that has not seen the coresets, and make the one that has."""
+        """Carry the posterior without the coresets forward, and make the one that predicts."""
         super().end_task(task)
         self._prediction = self._fine_tuned()
 
@@ -115,13 +115,13 @@ class CoresetVCL(MLInitVCL):
         return self._prediction
 
     def state_dict(self) -> dict[str, Any]:
-        """The posterior that is carried on, the coresets, and the copy that has seen them."""
+        """The carried posterior, the coresets, and the copy that was fine-tuned on them."""
         copy = None if self._prediction is None else self._prediction.state_dict()
         carried = {"coreset": self.coreset, "coreset_seed": self.coreset_seed}
         return super().state_dict() | carried | {"prediction": copy}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take over what `state_dict` gave."""
+        """Load what `state_dict` returned."""
         super().load_state_dict(state)
         self.coreset = tuple(column.to(self.device) for column in state["coreset"])
         self.coreset_seed = state["coreset_seed"]
@@ -134,9 +134,9 @@ class CoresetVCL(MLInitVCL):
         """A copy of the network, trained on the coresets with its posterior as the prior."""
         network = deepcopy(self.network).train()
         layers = [m for m in network.modules() if isinstance(m, VariationalWeights)]
-        held = {id(parameter) for layer in layers for parameter in layer.parameters()}
+        variational = {id(parameter) for layer in layers for parameter in layer.parameters()}
         for parameter in network.parameters():
-            if id(parameter) not in held:
+            if id(parameter) not in variational:
                 parameter.requires_grad_(False)  # no optimiser moves what has no gradient
         if not any(parameter.requires_grad for parameter in network.parameters()):
             return network.eval()
@@ -149,22 +149,19 @@ class CoresetVCL(MLInitVCL):
         with seeded_rng(self.coreset_seed, self.device), self.using(network):
             for epoch in range(epochs):
                 set_rates(optimizer, task.schedule, epoch / epochs)
-                for batch in TensorBatches(x, y, tasks, task.batch_size, True):
-                    of_coreset = Batch(*batch)
-                    draws = [
-                        self.output(of_coreset.x, of_coreset.task)
-                        for _ in range(self.train_samples)
-                    ]
-                    self.likelihood.check(of_coreset.y, draws[0].shape[-1])
+                for row in TensorBatches(x, y, tasks, task.batch_size, True):
+                    batch = Batch(*row)
+                    draws = [self.output(batch.x, batch.task) for _ in range(self.train_samples)]
+                    self.likelihood.check(batch.y, draws[0].shape[-1])
                     kl = kl_divergence(network, heads)
-                    nll = self.likelihood.nll(torch.stack(draws), of_coreset.y)
+                    nll = self.likelihood.nll(torch.stack(draws), batch.y)
                     optimizer.zero_grad()
                     torch.autograd.backward(nll + per_point(kl, len(x), self.kl_weight))
                     optimizer.step()
         return network.eval()
 
     def _optimizer_for(self, network: nn.Module) -> Optimizer:
-        """As in training, afresh, over a copy of the network."""
+        """A new optimiser like that of training, over a copy of the network."""
         assert self._make is not None
         optimizer = self._make(network)
         for group in optimizer.param_groups:

@@ -1,21 +1,21 @@
-"""VCL whose precision is computed from the curvature of the data, and not learned by steps.
+"""VCL that computes the precision from the curvature of the data, and does not learn it by steps.
 
 The objective is that of `vcl_radial.methods.vcl`. Where it is least for a Gaussian q, the precision
 of q is the prior's and the expected curvature of the data (Opper and Archambeau 2009):
 
     P_t = P_(t-1) + hessian_weight / kl_weight * sum_n E_q[ Hessian of -log p(y_n | w) ]
 
-Steps along gradients learn the means alone, under draws of q. The precision is set by this equation
-where a task begins, and anew where it ends, with the Gauss-Newton matrix at the means in place of
-the expected Hessian. A draw's gradient says little of thousands of correlations; one pass over the
-points has them all.
+Gradient steps learn the means alone, under draws of q. This equation sets the precision where a
+task begins, and again where it ends, with the Gauss-Newton matrix at the means instead of the
+expected Hessian. A draw's gradient has little information about thousands of correlations; one pass
+over the points gives all of them.
 
 The weights of a unit share a factor (`posterior = "low-rank"`, `grouping = "unit"`). The block of
 unit o is taken to be G_oo A, with A the mean product of the layer's inputs and G_oo the sum of the
 squared gradients at the unit: the Kronecker factors of `vcl_radial.curvature.kronecker`, without
 the products of two units. With V'V + diag the prior's precision and E the `rank` largest directions
-of A, the `rank` largest directions of V'V + hessian_weight / kl_weight * G_oo E'E are kept, and
-what is left over adds to the diagonal, which is that of the whole sum.
+of A, the `rank` largest directions of V'V + hessian_weight / kl_weight * G_oo E'E are kept. The
+rest adds to the diagonal, so that the diagonal is that of the whole sum.
 
 `hessian_weight` is the lambda of Ritter, Botev and Barber (2018); at 1 the precision is the
 objective's own.
@@ -50,7 +50,7 @@ class CurvatureVCL(VCL):
 
     Args:
         hessian_weight: factor of each task's curvature as it is added, and not of the first prior.
-        settings: those of `Method`.
+        settings: settings of `Method`.
 
     Raises:
         UserError: the weight is not above 0, the posterior is not of low rank by units, or a layer
@@ -79,7 +79,7 @@ class CurvatureVCL(VCL):
         self._priors: list[LowRank] = []
 
     def begin_task(self, task: Task) -> None:
-        """Put the precision where the task's points have it at the prior's means, and hold it."""
+        """Set the precision from the task's points at the prior's means, and hold it."""
         super().begin_task(task)
         self._priors = [_low_rank(block.prior) for block in self._low_rank_blocks()]
         self._set_precision()
@@ -87,7 +87,7 @@ class CurvatureVCL(VCL):
             layer.weights.sampler = HeldNoise(layer.weights).sample
 
     def penalty(self) -> Tensor | float:
-        """1/2 (m - m_p)' P_p (m - m_p) in nats: what of KL(q || p) steps along the means change."""
+        """1/2 (m - m_p)' P_p (m - m_p) in nats: the means' part of KL(q || p)."""
         parts = []
         for block, prior in zip(self._low_rank_blocks(), self._priors, strict=True):
             a = (block.mean - prior.mean) / prior.scale
@@ -96,7 +96,7 @@ class CurvatureVCL(VCL):
         return torch.stack(parts).sum() / 2
 
     def end_task(self, task: Task) -> None:
-        """Set the precision anew at the means that were learned, and make q the prior."""
+        """Set the precision again at the learned means, and make q the prior."""
         self._set_precision()
         super().end_task(task)
 
@@ -135,50 +135,49 @@ def add_curvature(block: LowRankBlock, inputs: Tensor, units: Tensor) -> None:
     """Make the precision of unit o the prior's plus units[o] * inputs, up to the block's rank.
 
     Args:
-        block: whose groups are the units; its scale and factor are set, unless one is frozen.
+        block: block whose groups are the units; its scale and factor are set unless one is frozen.
         inputs: A, `[D, D]`.
-        units: a factor of A for each unit, `[groups]`.
+        units: factor of A for each unit, `[groups]`.
     """
     if not (block.rho.requires_grad and block.factor.requires_grad):
         return
     prior, rank = _low_rank(block.prior), block.factor.shape[-2]
-    of_inputs = largest_directions(lambda Q: Q @ inputs, rank, len(inputs), inputs)
+    directions = largest_directions(lambda Q: Q @ inputs, rank, len(inputs), inputs)
     rows = torch.cat(
-        [prior.factor / prior.scale.unsqueeze(-2), of_inputs * units.sqrt()[:, None, None]], dim=1
+        [prior.factor / prior.scale.unsqueeze(-2), directions * units.sqrt()[:, None, None]], dim=1
     )
     _, turn = torch.linalg.eigh((rows @ rows.mT).double())
-    kept = turn.mT.flip(-2)[:, :rank].to(rows) @ rows
-    left = rows.square().sum(-2) - kept.square().sum(-2)
-    left += units[:, None] * (inputs.diagonal() - of_inputs.square().sum(0))
-    block.set_precision(prior.scale.square().reciprocal() + left.clamp(min=0), kept)
+    factor = turn.mT.flip(-2)[:, :rank].to(rows) @ rows
+    rest = rows.square().sum(-2) - factor.square().sum(-2)
+    rest += units[:, None] * (inputs.diagonal() - directions.square().sum(0))
+    block.set_precision(prior.scale.square().reciprocal() + rest.clamp(min=0), factor)
 
 
 class HeldNoise:
-    """Draws of a layer whose scales and factors stay: the means alone have a gradient."""
+    """Draws of a layer with fixed scales and factors: only the means have a gradient."""
 
     def __init__(self, weights: VariationalWeights) -> None:
         self.weights = weights
         blocks = cast(list[LowRankBlock], weights.posterior_blocks())
-        self.held = [(block, block.posterior.to_prior()) for block in blocks]
+        self.posteriors = [(block, block.posterior.to_prior()) for block in blocks]
 
     def sample(self) -> Layer:
-        """Weight and bias of a draw, as the layer's own."""
+        """Weight and bias of a draw, like the layer's sampler."""
         return self.weights.split(
-            [torch.addcmul(block.mean, q.scale, q.noise(1).squeeze(0)) for block, q in self.held]
+            [
+                torch.addcmul(block.mean, q.scale, q.noise(1).squeeze(0))
+                for block, q in self.posteriors
+            ]
         )
 
 
 def _low_rank(prior: Posterior) -> LowRank:
-    """A prior as one of low rank; the first one is Gaussian, of rank 0."""
+    """A prior as a `LowRank`; the first one is Gaussian, of rank 0."""
     return prior if isinstance(prior, LowRank) else LowRank(prior.mean, prior.scale)
 
 
 def _check_by_units(weights: VariationalWeights) -> None:
-    """See that a layer's posterior is of low rank by units.
-
-    Raises:
-        UserError: it is not.
-    """
+    """Raise `UserError` if a layer's posterior is not of low rank by units."""
     blocks = weights.posterior_blocks()
     by_units = len(blocks) == 1 and len(blocks[0].mean) == weights.shape[0]
     if not by_units or blocks[0].family is not LowRank:
@@ -189,11 +188,7 @@ def _check_by_units(weights: VariationalWeights) -> None:
 
 
 def _check_layer(name: str, layer: nn.Module) -> None:
-    """See that the curvature by units of a layer with a posterior is known.
-
-    Raises:
-        UserError: it is not.
-    """
+    """Raise `UserError` if the curvature by units of a layer with a posterior is not known."""
     if not isinstance(layer, BayesianLinear) and not is_plain_convolution(point_layer(layer)):
         raise UserError(
             f"curvature_vcl knows the curvature of linear layers, and of convolutions of images in "

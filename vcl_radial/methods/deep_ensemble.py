@@ -1,14 +1,13 @@
 """Deep ensembles (Lakshminarayanan, Pritzel and Blundell 2017) of points or of posteriors.
 
-M networks from starts of their own, m = 1 .. M, are trained side by side, on the same batches:
+M networks with different initial weights, m = 1 .. M, are trained together, on the same batches:
 
     loss = sum over m of [ mean NLL_m + kl_weight * KL(q_m || p_m) / N ]
 
-and predict as a mixture in equal parts, p(y | x) = 1/M sum_m p_m(y | x). Of posteriors (Farquhar,
-Osborne and Gal 2020, section 4.1, call them a Radial BNN ensemble) each becomes its own prior of
-the next task, as in `vcl`; of point estimates nothing is carried but the weights, as in `naive`.
-Theirs predicts a variance for each input and trains on adversarial examples too; this one does
-neither.
+and predict as a mixture in equal parts, p(y | x) = 1/M sum_m p_m(y | x). Posteriors (a Radial BNN
+ensemble in Farquhar, Osborne and Gal 2020, section 4.1) each become their own prior of the next
+task, as in `vcl`; point estimates carry only their weights, as in `naive`. The original also
+predicts a variance for each input and trains on adversarial examples; this one does neither.
 """
 
 from __future__ import annotations
@@ -31,12 +30,12 @@ class DeepEnsemble(VCL):
     """Train M networks at once, and mix their predictions.
 
     Args:
-        network: the first member; it is copied for the others, which start elsewhere (see
-            `vcl_radial.nn.restart`). With a posterior or without one.
-        members: M.
-        eval_samples: weight samples of a prediction from all members together; it is rounded up to
-            a multiple of M, so that all members count the same.
-        settings: those of `Method`.
+        network: the first member, with a posterior or without; the others are copies with new
+            initial weights (see `vcl_radial.nn.restart`).
+        members: M, the number of networks.
+        eval_samples: weight samples of a prediction, from all members together; rounded up to a
+            multiple of M, so that all members count the same.
+        settings: settings of `Method`.
 
     Raises:
         UserError: there is no member.
@@ -48,8 +47,8 @@ class DeepEnsemble(VCL):
         self, network: nn.Module, *, members: Count = 5, eval_samples: int = 100, **settings: Any
     ) -> None:
         rounds = -(-eval_samples // members)
-        others = (restarted(network) for _ in range(members - 1))
-        super().__init__(_Members([network, *others]), eval_samples=rounds * members, **settings)
+        copies = (restarted(network) for _ in range(members - 1))
+        super().__init__(_Members([network, *copies]), eval_samples=rounds * members, **settings)
         posteriors = (m for m in self.network.modules() if isinstance(m, VariationalWeights))
         self.memoryless = next(posteriors, None) is None  # type: ignore[misc]
 
@@ -60,7 +59,7 @@ class DeepEnsemble(VCL):
         return self.network
 
     def outputs(self, batch: Batch) -> Tensor:
-        """The outputs of a step `[M * train_samples, B, C]`, those of one member after another."""
+        """The outputs of a step `[M * train_samples, B, C]`, one member after another."""
         outputs = []
         for member in self.members:
             with self.using(member):
@@ -72,7 +71,7 @@ class DeepEnsemble(VCL):
         return len(self.members) * super().nll(outputs, targets)
 
     def end_task(self, task: Task) -> None:
-        """Make each posterior its own prior; `movement` is that of a member, their mean."""
+        """Make each posterior its own prior; `movement` is the mean over the members."""
         super().end_task(task)
         layers = len(self.movement) // len(self.members)
         self.movement = [
@@ -89,9 +88,9 @@ class DeepEnsemble(VCL):
         seed: int | None = None,
         differentiable: bool = False,
     ) -> Tensor:
-        """Outputs `[S, B, C]`: from every member S / M of them.
+        """Outputs `[S, B, C]`, S / M from every member.
 
-        Where S is no multiple of M, the seed says which members have one more.
+        Where S is not a multiple of M, the seed chooses the members with one more.
         """
         samples = self.eval_samples if samples is None else samples
         seed = self.eval_seed if seed is None else seed
@@ -105,15 +104,15 @@ class DeepEnsemble(VCL):
             members.turns = None
 
 
-def _mean(of_members: Sequence[LayerMovement]) -> LayerMovement:
+def _mean(movements: Sequence[LayerMovement]) -> LayerMovement:
     """The mean over members of a layer's movement."""
-    _, layer = of_members[0].layer.split(".", 1)
-    numbers = torch.tensor([row[1:] for row in of_members], dtype=torch.float64)
+    _, layer = movements[0].layer.split(".", 1)
+    numbers = torch.tensor([row[1:] for row in movements], dtype=torch.float64)
     return LayerMovement(layer, *numbers.mean(0).tolist())
 
 
 class _Members(nn.ModuleList):
-    """A call is a draw from the mixture: one of the members, by turns or any."""
+    """The members; a call evaluates one of them, in turn or at random."""
 
     turns: Iterator[int] | None = None
 

@@ -31,14 +31,14 @@ from vcl_radial.methods.tasks import Task
 
 
 class EWC(QuadraticMethod):
-    """One anchor, and the decayed sum of all tasks' diagonal Fisher informations.
+    """Keep one anchor, and the decayed sum of all tasks' diagonal Fisher informations.
 
     Args:
-        gamma: how much of the past is kept with each task, from 0 to 1.
+        gamma: factor of the past's precision at each task, from 0 to 1.
         fisher: "empirical" takes the labels of the data, "predictive" the expectation under the
-            model's own predictive, which van de Ven (2025) finds the better one; see
+            model's own predictive, which van de Ven (2025) finds better; see
             `vcl_radial.curvature.diagonal_fisher`.
-        settings: those of `Method`.
+        settings: settings of `Method`.
     """
 
     def __init__(

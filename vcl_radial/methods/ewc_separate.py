@@ -3,14 +3,14 @@
     R_t(w) = sum_{s < t} 1/2 sum_i F_{s,i} (w_i - w*_{s,i})^2
 
 with w*_s the weights at the end of task s and F_s the diagonal Fisher information there, summed
-over the N_s points of the task. The sum is kept as the one quadratic that it is, so that neither
-memory nor a step grows with the number of tasks. Huszár (2018) notes that the anchors w*_s after
-the first already answer to the penalties before them, so that early tasks count more than once;
+over the N_s points of the task. The sum is stored as one quadratic, so that neither memory nor a
+step grows with the number of tasks. Huszár (2018) notes that the anchors w*_s after the first
+already depend on the penalties before them, so that early tasks count more than once;
 `vcl_radial.methods.ewc` has one anchor instead.
 
-What lambda = `kl_weight` is, and where Avalanche's plugin differs, is said there; the same
-holds for its `mode="separate"`. The implementation of van de Ven et al. (2022) has the Fisher under
-the model's own predictive as its default: `fisher = "predictive"` here.
+That module explains lambda = `kl_weight` and how Avalanche's plugin differs, which holds for its
+`mode="separate"` too. The implementation of van de Ven et al. (2022) uses the Fisher under the
+model's own predictive by default: `fisher = "predictive"` here.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from vcl_radial.methods.tasks import Task
 
 
 class SeparateEWC(QuadraticMethod):
-    """An anchor and a diagonal Fisher information for each finished task.
+    """Keep an anchor and a diagonal Fisher information for each finished task.
 
     Args:
         fisher: "empirical" takes the labels of the data, "predictive" the expectation under the
             model's own predictive; see `vcl_radial.curvature.diagonal_fisher`.
-        settings: those of `Method`.
+        settings: settings of `Method`.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What heads share that know the posterior of their outputs in closed form."""
+"""The base class of heads that know the posterior of their outputs in closed form."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ Posterior = TypeVar("Posterior", bound=Any)
 
 
 class ExactHead(nn.Module, ABC, Generic[Posterior]):
-    """Outputs `[B, C]` of features `[B, D]` and a 1, from a posterior.
+    """Compute outputs `[B, C]` of features `[B, D]` and a 1, from a posterior.
 
     Args:
-        prior: a dataclass of tensors.
-        parameter: the one of them that is a parameter; the others are buffers.
-        of_classes: whether outputs are those of classes.
+        prior: dataclass of tensors.
+        parameter: name of the tensor that is a parameter; the others are buffers.
+        classes: whether the outputs are those of classes, not of numbers.
 
     Attributes:
-        sharpness: of the probabilities of classes; None of numbers.
+        sharpness: sharpness of the probabilities of classes; None for numbers.
     """
 
-    def __init__(self, prior: Posterior, parameter: str, *, of_classes: bool) -> None:
+    def __init__(self, prior: Posterior, parameter: str, *, classes: bool) -> None:
         super().__init__()
         self._class, self._parameter = type(prior), parameter
         self._names = [field.name for field in fields(prior)]
@@ -37,23 +37,23 @@ class ExactHead(nn.Module, ABC, Generic[Posterior]):
                 self.register_parameter(name, nn.Parameter(tensor))
             else:
                 self.register_buffer(name, tensor)
-        self.sharpness = Sharpness() if of_classes else None
-        self._known: tuple[Any, Posterior] | None = None
+        self.sharpness = Sharpness() if classes else None
+        self._cached: tuple[Any, Posterior] | None = None
 
     @property
     def posterior(self) -> Posterior:
-        """As it is now; what follows from it, such as its root, is computed once."""
-        if self._known is None or self._known[0] != self._state():
-            self._known = self._state(), self._class(*self._tensors())
-        return self._known[1]
+        """The current posterior; derived values, such as its root, are computed once."""
+        if self._cached is None or self._cached[0] != self._state():
+            self._cached = self._state(), self._class(*self._tensors())
+        return self._cached[1]
 
     @property
     def frozen(self) -> bool:
-        """Whether the user froze it: no task alters it."""
+        """Whether the user froze the head: no task changes it."""
         return not getattr(self, self._parameter).requires_grad
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        """Follow a network to its device, and keep the precision: sums are of many points."""
+        """Move to a network's device, but keep float64: the sums are over many points."""
         super()._apply(lambda tensor: tensor.to(fn(tensor).device), recurse)  # type: ignore[no-untyped-call]
         return self
 
@@ -65,15 +65,15 @@ class ExactHead(nn.Module, ABC, Generic[Posterior]):
 
     @torch.no_grad()
     def take(self, posterior: Posterior) -> None:
-        """Have another posterior."""
+        """Replace the posterior."""
         for name in self._names:
             tensor = getattr(posterior, name)
             if name == self._parameter:
                 getattr(self, name).copy_(tensor)
             else:
                 setattr(self, name, tensor)
-        self._known = self._state(), posterior
+        self._cached = self._state(), posterior
 
     @abstractmethod
     def without_itself(self, phi: Tensor, y: Tensor) -> Tensor:
-        """Outputs `[n, C]` of points that were learned, of known classes, from all others."""
+        """Outputs `[n, C]` of learned points of known classes, each from all other points."""

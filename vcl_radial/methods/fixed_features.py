@@ -1,4 +1,4 @@
-"""What methods share that learn in closed form, where a task ends, on features that do not move."""
+"""The base class of methods that learn in closed form, in `end_task`, on fixed features."""
 
 from __future__ import annotations
 
@@ -29,32 +29,32 @@ from vcl_radial.features import (
 )
 from vcl_radial.likelihoods import Gaussian
 from vcl_radial.likelihoods.calibration import POINTS
-from vcl_radial.methods.base import MakeOptimizer, Method, WarmUp
+from vcl_radial.methods.base import MakeOptimizer, Method
 from vcl_radial.methods.exact_head import ExactHead
-from vcl_radial.methods.tasks import Batch, Task, check_batch, check_inputs
+from vcl_radial.methods.tasks import Batch, Task, WarmUp, check_batch, check_inputs
 from vcl_radial.nn import MultiHead, SingleHead, WithHeads
 from vcl_radial.nn.heads import first_head
 
 ROWS = 2_048
-"""Points whose features are joined at a time, at least a batch."""
+"""Number of points whose features are joined at a time, at least a batch."""
 
 HELD = 2**30
-"""Bytes of a task's features that are held while it is learned; of more they are computed anew."""
+"""Largest size of a task's features that are stored, in bytes; larger ones are recomputed."""
 
 
 _BOUNDS = -12.0, 16.0
 
 PointsOf = Callable[[], Iterator[tuple[Tensor, Tensor]]]
-"""Gives features `[n, D]` and targets `[n]`, some at a time, whenever it is called."""
+"""Returns all features `[n, D]` and targets `[n]`, in batches, at every call."""
 
 
 class FeatureModel(nn.Module):
-    """A head, or one for each task, on features of the inputs and a 1.
+    """One head, or one per task, on features of the inputs and a 1.
 
     Args:
-        features: of the inputs; they stay as they are, at the latest when the first task ends.
+        features: features of the inputs; they are fixed, at the latest when the first task ends.
         make_head: makes one head.
-        multi_head: whether every task has one.
+        multi_head: whether every task has its own head.
     """
 
     fitted: Tensor
@@ -68,12 +68,12 @@ class FeatureModel(nn.Module):
             features.requires_grad_(False)
         self.head = (MultiHead if multi_head else SingleHead)(make_head)
         self.register_buffer("fitted", torch.tensor(False))
-        # Heads come with their tasks, and an optimiser wants a parameter before.
+        # Heads are made with their tasks, but an optimiser needs a parameter before.
         self.nothing = nn.Parameter(torch.zeros(0))
 
     @property
     def trained(self) -> FirstTaskBody | None:
-        """The features while a task trains them, with a head of their own; None if none does."""
+        """The features while a task trains them, with their own head; None if they are fixed."""
         features = self.features
         if not isinstance(features, FirstTaskBody) or features.held:
             return None
@@ -83,7 +83,7 @@ class FeatureModel(nn.Module):
         """The features and a 1, `[B, D]`.
 
         Raises:
-            UserError: they are not as many as the head has weights for.
+            UserError: the number of features is not that of the head's weights.
         """
         features = self.features(x)
         if features.shape[1:] != (self.features.size,):
@@ -95,7 +95,7 @@ class FeatureModel(nn.Module):
         return torch.cat([features, torch.ones_like(features[:, :1])], dim=1)
 
     def forward(self, x: Tensor, task: int | Tensor = 0) -> Tensor:
-        """What the head says of inputs, or that of features in training."""
+        """The outputs of the head, or those of the features' own head while they are trained."""
         if self.trained is not None:
             return self.trained.outputs(x)
         outputs: Tensor = self.head(self.phi(x), task)
@@ -105,26 +105,26 @@ class FeatureModel(nn.Module):
 class FixedFeatureMethod(Method):
     """Learn heads in closed form, on features of the inputs that no task changes.
 
-    Define `make_head`, and what a task leaves in `learn_head`.
+    Subclasses define `make_head` and `learn_head`.
 
     Args:
-        network: of point estimates; a linear model with as many outputs takes its place.
-        features: "inputs" for those of the network, flattened; "body" for what the network gives to
-            its heads, under the weights that it starts with; "first-task-body" for the same under
-            those that it has learned the first task with, step by step and by the likelihood alone;
+        network: network of point estimates; a linear model with as many outputs replaces it.
+        features: "inputs" for the network's inputs, flattened; "body" for the inputs of its heads
+            under its initial weights; "first-task-body" for the inputs of its heads under the
+            weights that have learned the first task by steps, with the likelihood alone;
             "random-relu", "patches" and "tangent" as in `vcl_radial.features`.
-        units: of "random-relu".
-        of: the features that those units are of, "inputs", "body" or "patches".
-        filters: of "patches".
-        patch: of "patches", their side.
-        pool: of "patches", cells along a side.
-        mirror: of "patches", whether an image and its mirror image are the same.
-        directions: of "tangent", in every layer.
-        settings: those of `Method`.
+        units: number of units of "random-relu".
+        of: inputs of those units: "inputs", "body" or "patches".
+        filters: number of filters of "patches".
+        patch: side of the patches of "patches", in pixels.
+        pool: number of cells of "patches" along a side.
+        mirror: whether "patches" treats an image and its mirror image as the same.
+        directions: number of directions of "tangent" in every layer.
+        settings: settings of `Method`.
 
     Raises:
-        UserError: the network's weights have a posterior or it has not these features, or an option
-            is out of its range.
+        UserError: the network's weights have a posterior, the network does not have these features,
+            or an option is out of its range.
     """
 
     closed_form = True
@@ -170,12 +170,12 @@ class FixedFeatureMethod(Method):
             self._trainer = self.make_trainer(BodyWithHead(phi))
 
     def make_trainer(self, network: nn.Module) -> Method:
-        """What trains a body, under a head of its own: by default with the likelihood alone."""
+        """The method that trains a body with its own head; by default by the likelihood alone."""
         return Method(network, likelihood=self.likelihood)
 
     @property
     def trainer(self) -> Method | None:
-        """What trains the features in the task at hand; None if they stay as they are."""
+        """The method that trains the features in the current task; None if they are fixed."""
         if self.network.trained is None or self._trainer is None:
             return None
         for setting in ("kl_weight", "train_samples", "loss_value"):
@@ -184,14 +184,14 @@ class FixedFeatureMethod(Method):
 
     @abstractmethod
     def make_head(self, size: int, outputs: int) -> ExactHead[Any]:
-        """A head of D = `size` features, the 1 among them."""
+        """A head of D = `size` features, including the 1."""
 
     @abstractmethod
     def learn_head(self, head: ExactHead[Any], points: PointsOf) -> None:
         """Add a task's points to a head."""
 
     def begin_task(self, task: Task) -> None:
-        """Fit the features to the first task's inputs, where they are not trained on it."""
+        """Fit the features to the first task's inputs, unless they are trained on it."""
         super().begin_task(task)
         model = self.network
         if not model.fitted:
@@ -204,10 +204,10 @@ class FixedFeatureMethod(Method):
             trainer.begin_task(replace(task, heads=(0,)))
             self.likelihood.load_state_dict(begun)
 
-    # Where no features are trained, a task is learned where it ends; else a step is the trainer's.
+    # The trainer makes the steps if features are trained; else only `end_task` learns.
 
     def penalty(self) -> Tensor | float:
-        """The trainer's, in nats."""
+        """The trainer's penalty, in nats."""
         return 0.0 if (trainer := self.trainer) is None else trainer.penalty()
 
     def extend(self, batch: Batch) -> Batch:
@@ -215,28 +215,28 @@ class FixedFeatureMethod(Method):
         return batch if (trainer := self.trainer) is None else trainer.extend(batch)
 
     def outputs(self, batch: Batch) -> Tensor:
-        """Of a step: those of the features' own head in training, or 0."""
+        """The outputs of a step: those of the features' own head in training, or 0."""
         if (trainer := self.trainer) is None:
             return torch.zeros(len(batch.y), self._width, device=self.device)
         return trainer.outputs(batch)
 
     def loss(self, batch: Batch, outputs: Tensor) -> Tensor:
-        """The trainer's, or 0."""
+        """The trainer's loss, or 0."""
         if (trainer := self.trainer) is None:
             return torch.zeros((), device=self.device)
         return trainer.loss(batch, outputs)
 
     def backward(self, loss: Tensor) -> Tensor:
-        """The gradients of features that are trained."""
+        """Compute the gradients of features that are trained."""
         return loss if (trainer := self.trainer) is None else trainer.backward(loss)
 
     def step(self, optimizer: Optimizer) -> None:
-        """Move the weights of features that are trained."""
+        """Update the weights of features that are trained."""
         if (trainer := self.trainer) is not None:
             trainer.step(optimizer)
 
     def learn(self, batch: Batch, optimizer: Optimizer) -> Tensor:
-        """Make a step where features are trained."""
+        """Make a step if features are trained."""
         if self.trainer is not None:
             return super().learn(batch, optimizer)
         check_batch(batch, self.heads if self.with_task else None)
@@ -244,26 +244,26 @@ class FixedFeatureMethod(Method):
         return torch.zeros(())
 
     def make_optimizer(self, make: MakeOptimizer) -> Optimizer:
-        """Of the features that are trained, with their head."""
-        # One for all tasks: whether a body is held is known only from a state that is loaded later.
+        """The optimiser of the features that are trained, with their head."""
+        # The same for all tasks: a state that is loaded later decides whether the body is fixed.
         if self._trainer is None or type(self._trainer) is Method:
             return super().make_optimizer(make)
         return self._trainer.make_optimizer(make)
 
     def warm_up(self) -> WarmUp | None:
-        """The trainer's."""
+        """The trainer's warm-up."""
         return None if (trainer := self.trainer) is None else trainer.warm_up()
 
     def forget_caches(self) -> None:
-        """The trainer's."""
+        """Drop the trainer's caches."""
         if self._trainer is not None:
             self._trainer.forget_caches()
 
-    def fit_likelihood(self, **of_draws: Any) -> None:
-        """Nothing: the noise is part of the posterior."""
+    def fit_likelihood(self, **draw_options: Any) -> None:
+        """Do nothing: the noise is part of the posterior."""
 
     def end_task(self, task: Task) -> None:
-        """Add the task's points to the posteriors of its heads, and see how sharp they predict."""
+        """Add the task's points to the posteriors of its heads, and calibrate their sharpness."""
         if (trainer := self.trainer) is not None and (body := self.network.trained) is not None:
             trainer.end_task(trainer.task)
             body.hold()
@@ -271,9 +271,9 @@ class FixedFeatureMethod(Method):
             self.learn_heads(task)
 
     def learn_heads(self, task: Task) -> None:
-        """The end of a task, where its features have been trained."""
+        """Learn the heads of a task with fixed features."""
         for label in self.heads:
-            head, points = self.head(label), partial(self._of_head, label)
+            head, points = self.head(label), partial(self._points_of_head, label)
             if head.frozen:
                 continue
             if 4 * task.points * self.network.features.size <= HELD:
@@ -282,54 +282,54 @@ class FixedFeatureMethod(Method):
             if head.sharpness is not None:
                 step = max(1, task.points // POINTS)
                 for phi, y in points():
-                    some = phi[::step], y[::step]
-                    head.sharpness.observe(head.without_itself(*some), some[1])
+                    thinned = phi[::step], y[::step]
+                    head.sharpness.observe(head.without_itself(*thinned), thinned[1])
 
     def state_dict(self) -> dict[str, Any]:
-        """The network and the likelihood, and what the trainer carries beside them."""
+        """The state of every method, and what the trainer carries beside it."""
         state = super().state_dict()
         if self._trainer is not None:
             carried = self._trainer.state_dict()
-            if more := {key: carried[key] for key in carried.keys() - state.keys()}:
-                state["trainer"] = more
+            if extra := {key: carried[key] for key in carried.keys() - state.keys()}:
+                state["trainer"] = extra
         return state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take over what `state_dict` gave."""
+        """Load what `state_dict` returned."""
         super().load_state_dict(state)
         if self._trainer is not None and "trainer" in state:
-            mine = self._trainer.state_dict()
-            same = {"method": mine["method"], "network": mine["network"]}
-            self._trainer.load_state_dict(state | same | state["trainer"])
+            current = self._trainer.state_dict()
+            unchanged = {"method": current["method"], "network": current["network"]}
+            self._trainer.load_state_dict(state | unchanged | state["trainer"])
 
-    def draws(self, x: Tensor, task: int | Tensor = 0, **of_draws: Any) -> Tensor:
-        """Outputs `[S, B, C]`; S = 1 of classes, in closed form, and while features are trained."""
+    def draws(self, x: Tensor, task: int | Tensor = 0, **draw_options: Any) -> Tensor:
+        """Outputs `[S, B, C]`; S = 1 for classes, in closed form, or while features are trained."""
         if self.network.trained is not None or not isinstance(self.likelihood, Gaussian):
-            of_draws["samples"] = 1
-        return super().draws(x, task, **of_draws)
+            draw_options["samples"] = 1
+        return super().draws(x, task, **draw_options)
 
     def head(self, label: int) -> ExactHead[Any]:
-        """That of tasks with this label."""
+        """The head of tasks with this label."""
         heads = self.network.head
         head = heads.head(label) if isinstance(heads, MultiHead) else heads.output
         assert isinstance(head, ExactHead)
         return head
 
-    def _of_head(self, label: int) -> Iterator[tuple[Tensor, Tensor]]:
+    def _points_of_head(self, label: int) -> Iterator[tuple[Tensor, Tensor]]:
         """Features and targets of the points of a head, about `ROWS` at a time."""
-        held: list[tuple[Tensor, Tensor]] = []
+        parts: list[tuple[Tensor, Tensor]] = []
         count = 0
         for (x, *head), y in self.points():
             if head and head[0] != label:
                 continue
             check_inputs(x, f"task {self.task.number + 1}")
-            held.append((self.network.phi(x), y))
+            parts.append((self.network.phi(x), y))
             count += len(y)
             if count >= ROWS:
-                yield _joined(held)
-                held, count = [], 0
-        if held:
-            yield _joined(held)
+                yield _joined(parts)
+                parts, count = [], 0
+        if parts:
+            yield _joined(parts)
 
 
 def gram(phi: Tensor) -> Tensor:
@@ -337,12 +337,12 @@ def gram(phi: Tensor) -> Tensor:
     phi = phi.double()
     if phi.device.type != "cpu":
         return phi.T @ phi
-    # NumPy sees that the product is symmetric, and computes half of it.
+    # NumPy knows that the product is symmetric, and computes half of it.
     return torch.from_numpy(np.dot(phi.numpy().T, phi.numpy()))
 
 
 def most_likely(evidence: Callable[[float], float]) -> float:
-    """The logarithm of a hyperparameter that makes data most likely, to a tenth."""
+    """The logarithm of the hyperparameter that makes data most likely, to within a tenth."""
     best = minimize_scalar(
         lambda at: -evidence(at), bounds=_BOUNDS, method="bounded", options={"xatol": 0.1}
     )
@@ -355,7 +355,7 @@ def _joined(parts: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
 
 
 def _outputs(network: nn.Module) -> int:
-    """How many outputs a network has."""
+    """The number of outputs of a network."""
     layer = first_head(network)
     if layer is None:
         layer = next((m for m in reversed([*network.modules()]) if isinstance(m, nn.Linear)), None)
@@ -363,16 +363,16 @@ def _outputs(network: nn.Module) -> int:
 
 
 def _shape(network: nn.Module) -> tuple[int, ...]:
-    """Of an input of the network.
+    """The shape of an input of the network.
 
     Raises:
-        UserError: it is not known.
+        UserError: the shape is not known.
     """
     if isinstance(network, WithHeads):
         return network.shape
-    first = next((m for m in network.modules() if getattr(m, "weight", None) is not None), None)
-    if isinstance(first, nn.Linear):
-        return (first.in_features,)
+    layer = next((m for m in network.modules() if getattr(m, "weight", None) is not None), None)
+    if isinstance(layer, nn.Linear):
+        return (layer.in_features,)
     raise UserError(
         "options.features: how many inputs the network has is not known: take a network of linear "
         "layers, or vcl_radial.nn.WithHeads"

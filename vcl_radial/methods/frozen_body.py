@@ -1,9 +1,9 @@
 """The first task's features for all tasks: after it only heads are trained (a reference).
 
-Nothing is forgotten with a head for each task, and nothing learnt that the first task's features do
-not hold. A prior that holds every weight of the body fast ends here, so a method that remembers has
-yet to show that it learns more than this one. No published row; the limit lambda to infinity of
-`vcl_radial.methods.l2` but for the heads, which are free.
+With a head for each task it forgets nothing, and it learns nothing that the first task's features
+do not contain. A prior that fixes every weight of the body gives this method, so a method that
+remembers has yet to show that it learns more. There is no published row. It is the limit lambda to
+infinity of `vcl_radial.methods.l2`, except that the heads are free.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from vcl_radial.nn.parameters import parameters_of_heads
 
 
 class FrozenBody(Method):
-    """loss = mean NLL, of the head's weights alone once a task has been learnt.
+    """loss = mean NLL, as a function of the head's weights alone after the first task.
 
-    The running averages of a body's batch norms rest with its weights.
+    The running averages of a body's batch norms are fixed with its weights.
 
     Raises:
         UserError: the network has no `MultiHead` or `SingleHead` to leave free.
     """
 
     frozen = False
-    _resting: Sequence[nn.Module] = ()
+    _frozen_norms: Sequence[nn.Module] = ()
 
     def output(self, x: Tensor, task: int | Tensor = 0) -> Tensor:
-        """As of every method; the norms of a frozen body take no part in training."""
-        for norm in self._resting:
+        """The output of every method; the norms of a frozen body stay in evaluation mode."""
+        for norm in self._frozen_norms:
             norm.eval()
         return super().output(x, task)
 
@@ -47,12 +47,12 @@ class FrozenBody(Method):
         return super().state_dict() | {"frozen": self.frozen}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take over what `state_dict` gave."""
+        """Load what `state_dict` returned."""
         super().load_state_dict(state)
         if state["frozen"]:
             self._freeze()
         elif self.frozen:
-            self.frozen, self._resting = False, ()
+            self.frozen, self._frozen_norms = False, ()
             for parameter in self._fixed:
                 parameter.requires_grad_(True)
 
@@ -67,10 +67,10 @@ class FrozenBody(Method):
         self._fixed = [weight for weight in body if weight.requires_grad]
         for parameter in self._fixed:
             parameter.requires_grad_(False)
-        of_heads = {id(module) for head in heads for module in head.modules()}
-        self._resting = [
+        in_heads = {id(module) for head in heads for module in head.modules()}
+        self._frozen_norms = [
             module
             for module in self.network.modules()
-            if id(module) not in of_heads and getattr(module, "running_mean", None) is not None
+            if id(module) not in in_heads and getattr(module, "running_mean", None) is not None
         ]
         self.frozen = True

@@ -9,8 +9,8 @@ s, S_0 the first prior's covariance and S_t the posterior's,
 
     S_t^-1 = (H_1 + ... + H_t) / beta + S_0^-1
 
-lambda (`strength`) multiplies what the tasks have added to the precision, where the KL measures how
-far the mean has moved, and nowhere else:
+lambda (`strength`) multiplies what the tasks have added to the precision, only in the term of the
+KL that measures how far the mean has moved:
 
     KL_lambda = 1/2 (m - m_{t-1})' [ lambda (S_{t-1}^-1 - S_0^-1) + S_0^-1 ] (m - m_{t-1})
                 + 1/2 ( tr S_{t-1}^-1 S - log |S_{t-1}^-1 S| - D )
@@ -39,11 +39,11 @@ from vcl_radial.nn.weights import VariationalWeights
 
 
 class GVCL(VCL):
-    """VCL with a KL that is tempered, and stretched along the means.
+    """VCL whose KL is tempered, and stretched along the means.
 
     Args:
         strength: lambda, at least 0; at 1 the KL is VCL's.
-        settings: those of `Method`; `kl_weight` is beta.
+        settings: settings of `Method`; `kl_weight` is beta.
 
     Raises:
         UserError: the strength is negative, or not 1 where weights have radius and direction (RDP)
@@ -64,11 +64,11 @@ class GVCL(VCL):
         """The scale of each block's first prior, by the block's name."""
 
     def state_dict(self) -> dict[str, Any]:
-        """As every method, and the first priors' scales."""
+        """The state of every method, and the first priors' scales."""
         return super().state_dict() | {"first_scales": dict(self.first_scales)}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take over what `state_dict` gave."""
+        """Load what `state_dict` returned."""
         super().load_state_dict(state)
         self.first_scales = state["first_scales"]
 
@@ -79,12 +79,12 @@ class GVCL(VCL):
             if not block.carried:
                 self.first_scales[name] = block.prior_scale.flatten()[0].clone()
             if self.strength != 1:
-                first = self.first_scales[name].to(block.prior_scale.device)
-                block.stretch = stretch(block, first, self.strength)
+                scale = self.first_scales[name].to(block.prior_scale.device)
+                block.stretch = stretch(block, scale, self.strength)
 
     def end_task(self, task: Task) -> None:
         """Make the posterior the prior, as in VCL."""
-        # Before that: what is said of a finished task is said of its KL proper.
+        # First remove the stretch: the measures of a finished task use the plain KL.
         for _, block in self._blocks_by_name():
             block.stretch = None
         super().end_task(task)
@@ -97,8 +97,8 @@ class GVCL(VCL):
 def stretch(block: PosteriorBlock, first_scale: Tensor, strength: float) -> Tensor:
     """sqrt( [lambda (S^-1 - S_0^-1) + S_0^-1] / S^-1 ) of each weight, `[groups, D]`.
 
-    S is the variance of the weight's noise under the current prior, S_0 = first_scale^2 that under
-    the first. A weight that is less certain than at first counts as one that has learnt nothing.
+    S is the variance of the weight's noise under the current prior, S_0 = first_scale^2 under the
+    first prior. A weight that is less certain than at first counts as having learned nothing.
     """
-    kept = (block.prior_noise() / first_scale).square().clamp(max=1)
-    return (strength * (1 - kept) + kept).sqrt()
+    ratio = (block.prior_noise() / first_scale).square().clamp(max=1)
+    return (strength * (1 - ratio) + ratio).sqrt()

@@ -2,22 +2,22 @@
 
     q_t = N(mean, 1 / precision) = argmin_q  E_q[ -log p(D_t | w) ] + KL(q || q_{t-1})
 
-by the optimiser of the package `ivon-opt`, whose estimate of the diagonal Hessian needs no squares:
-E_q[ H ] = E_q[ (w - mean) g ] precision. Its prior is N(0, 1 / (ess * weight_decay)) and its
-posterior's precision is ess (hessian + weight_decay). To hold the previous posterior
-N(mean_p, 1 / precision_p) as the prior,
+with the optimiser of the package `ivon-opt`, whose estimate of the diagonal Hessian needs no
+squares: E_q[ H ] = E_q[ (w - mean) g ] precision. Its prior is N(0, 1 / (ess * weight_decay)) and
+its posterior's precision is ess (hessian + weight_decay). To hold the previous posterior N(mean_p,
+1 / precision_p) as the prior,
 
     weight_decay = precision_p / ess, a value for each weight, and
     its step is taken in the coordinates w - mean_p,
 
-in which the carried prior has the form that the package knows. On a quadratic loss the fixed point
+in which the carried prior has the package's form. On a quadratic loss the fixed point
 is then the exact mean and precision, up to a relative 1 - beta2 in the precision, which comes from
 the term in the package's Hessian step that keeps it positive.
 
-A moving average that is long enough for the estimate's noise still holds beta2^t of the Hessian h_0
-that it starts with after the t steps of a task. The posterior that is carried is the package's, h_0
-and all: to every weight a task adds beta2^t / initial_noise^2 of precision, an L2 penalty. With
-`debias` predictions still draw from it, but what is carried is the data's part:
+A moving average that is long enough for the estimate's noise still contains beta2^t of the initial
+Hessian h_0 after the t steps of a task. The carried posterior is the package's, including h_0: a
+task adds the precision beta2^t / initial_noise^2 to every weight, an L2 penalty. With `debias`
+predictions still draw from it, but only the data's part is carried:
 
     h_data = max(0, (hessian - beta2^t h_0) / (1 - beta2^t))
     precision_t = precision_{t-1} + ess h_data
@@ -52,14 +52,14 @@ class IVON(NaturalGradientMethod):
 
     Args:
         initial_noise: a task starts with precision = prior precision + 1 / initial_noise^2.
-        train_samples: weight samples in a step, each with a backward pass of its own.
-        beta2: decay of the Hessian. The estimate of a step is so noisy that it takes thousands of
-            steps to average: a shorter decay lets the noise through.
-        debias: carry the data's part of the Hessian alone.
-        settings: those of `NaturalGradientMethod`.
+        train_samples: weight samples in a step, each with its own backward pass.
+        beta2: decay of the Hessian. The estimate of a step is so noisy that the average needs
+            thousands of steps: a shorter decay lets the noise through.
+        debias: carry only the data's part of the Hessian.
+        settings: settings of `NaturalGradientMethod`.
 
     Raises:
-        UserError: the package is not there, or an option is out of its range.
+        UserError: the package is not installed, or an option is out of its range.
     """
 
     draws_in_training = False
@@ -92,14 +92,14 @@ class IVON(NaturalGradientMethod):
     def natural_optimizer(
         self, posteriors: Sequence[WeightPosterior], lr: float, ess: float
     ) -> Optimizer:
-        """The package's optimiser on these posteriors, each weight with a decay of its own."""
+        """The package's optimiser on these posteriors, with a decay for each weight."""
         initial = self.posterior.initial_precision / ess
         self._ess = ess
         self._parts = posteriors
         self._ivon = self._optimizer_class(
             [q.mean for q in posteriors],
-            # As the package scales it for its one weight decay; with one for each weight it would
-            # scale each weight's step by another factor.
+            # Scaled here as the package does for a single weight decay; with one decay per weight
+            # the package would scale each weight's step by another factor.
             lr=lr * (initial + self.posterior.prior_precision / ess),
             rescale_lr=False,
             ess=ess,
@@ -112,27 +112,27 @@ class IVON(NaturalGradientMethod):
         return optimizer
 
     def outputs(self, batch: Batch) -> Tensor:
-        """The outputs under one draw that holds until the backward pass is done."""
+        """The outputs under one draw, which lasts until the end of the backward pass."""
         self._batch = batch
         (group,) = self._ivon.param_groups
-        if group["ess"] != self._ess:  # taken over from when the task had another number of points
+        if group["ess"] != self._ess:  # loaded from a task with another number of points
             group["weight_decay"] = group["weight_decay"] * (group["ess"] / self._ess)
             group["ess"] = self._ess
-        # Before the draw, which lies where the means lie.
+        # Before the draw, which replaces the means.
         self._kl = self.penalty()
         self._draw = self._ivon.sampled_params(train=True)
         self._draw.__enter__()
         return super().outputs(batch)
 
     def backward(self, loss: Tensor) -> Tensor:
-        """Gather the gradient under each draw; the mean loss over the draws."""
+        """Accumulate the gradient under each draw; returns the mean loss over the draws."""
         losses = [self._backward_of_draw(loss)]
         for _ in range(self.draws_of_step - 1):
             self._ivon.zero_grad()
             assert self._batch is not None
             loss = self.loss(self._batch, self.outputs(self._batch))
             losses.append(self._backward_of_draw(loss))
-        return torch.stack([each.squeeze() for each in losses]).mean()
+        return torch.stack([value.squeeze() for value in losses]).mean()
 
     def _backward_of_draw(self, loss: Tensor) -> Tensor:
         assert self._draw is not None
@@ -145,7 +145,7 @@ class IVON(NaturalGradientMethod):
     def step(self, optimizer: Optimizer) -> None:
         """Step in coordinates centred at the prior's mean."""
         means = (q.mean for q in self._parts)
-        # Frozen since the task began: the package would move them by their momentum.
+        # The package would move means that were frozen during the task by their momentum.
         frozen = [(mean, mean.clone()) for mean in means if not mean.requires_grad]
         for q in self._parts:
             q.mean.sub_(q.prior_mean)
@@ -162,14 +162,14 @@ class IVON(NaturalGradientMethod):
 
     @torch.no_grad()
     def end_task(self, task: Task) -> None:
-        """Make the posterior the prior, with `debias` what the data say of it."""
+        """Make the posterior the prior; with `debias` only the data's part of it."""
         if not self.debias:
             super().end_task(task)
             return
         (group,) = self._ivon.param_groups
-        left = group["beta2"] ** self._ivon.current_step
-        # Of no step nothing is learnt.
-        data = (group["hess"] - left * group["hess_init"]).div(max(1 - left, 1e-12)).clamp(min=0)
+        start = group["beta2"] ** self._ivon.current_step  # the share of h_0
+        # The lower bound keeps a task without steps finite.
+        data = (group["hess"] - start * group["hess_init"]).div(max(1 - start, 1e-12)).clamp(min=0)
         pieces = (group["ess"] * data).split([q.mean.numel() for q in self._parts])
         for q, piece in zip(self._parts, pieces, strict=True):
             precision = q.prior_precision + piece.view_as(q.mean)
@@ -177,18 +177,18 @@ class IVON(NaturalGradientMethod):
             q.prior_precision = precision
 
     def penalty(self) -> Tensor | float:
-        """KL(q || p) in nats, for whoever reads the loss; its gradient is in the optimiser."""
+        """KL(q || p) in nats, for the value of the loss; its gradient is in the optimiser."""
         if self._draw is not None:
             return self._kl
         return super().penalty()
 
     def state_dict(self) -> dict[str, Any]:
-        """As every method, and the number of steps, which the package's optimiser leaves out."""
+        """The state of every method, and the number of steps, which the package does not store."""
         steps = {} if self._ivon is None else {"steps": self._ivon.current_step}
         return super().state_dict() | steps
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take over what `state_dict` gave."""
+        """Load what `state_dict` returned."""
         super().load_state_dict(state)
         if self._ivon is not None and "steps" in state:
             self._ivon.current_step = state["steps"]

@@ -6,6 +6,6 @@ from vcl_radial.methods.base import Method
 
 
 class Joint(Method):
-    """loss = mean NLL over the training points of all tasks, which it is given as one."""
+    """loss = mean NLL over the training points of all tasks, which are trained as one task."""
 
     needs_whole_stream = True

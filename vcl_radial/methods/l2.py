@@ -27,9 +27,9 @@ class L2(QuadraticMethod):
     """loss = mean NLL + kl_weight / 2 ||w - w_old||^2 / N.
 
     Args:
-        heads: whether the heads are pulled as the body is.
-        from_start: whether the first task is pulled, to the weights that the network starts with.
-        settings: those of `Method`.
+        heads: whether the heads are pulled like the body.
+        from_start: whether the first task is pulled, to the network's initial weights.
+        settings: settings of `Method`.
     """
 
     def __init__(
@@ -39,13 +39,13 @@ class L2(QuadraticMethod):
         self.pulls_heads, self.from_start = heads, from_start
 
     def begin_task(self, task: Task) -> None:
-        """Anchor the first task where the network starts, if it is pulled."""
+        """Anchor the first task at the initial weights, if `from_start` is set."""
         super().begin_task(task)
         if self.from_start and not self.past.precision:
             self._anchor(self.parameters_in_use())
 
     def end_task(self, task: Task) -> None:
-        """Anchor the body and the trained heads where they are now."""
+        """Anchor the body and the trained heads at their current weights."""
         self._anchor(self.trained_parameters())
 
     def _anchor(self, weights: Mapping[str, Tensor]) -> None:

@@ -1,4 +1,4 @@
-"""What the Laplace methods share: an isotropic first prior, and a quadratic past."""
+"""The base class of the Laplace methods: an isotropic first prior, and a quadratic past."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from vcl_radial.methods.quadratic import QuadraticMethod
 class LaplaceMethod(QuadraticMethod):
     """A method that carries a Gaussian around the last task's weights as the prior.
 
-    As `QuadraticMethod`; a weight that no task has trained yet has the first prior
-    N(0, 1/prior_precision). Define `end_task`.
+    A weight that no task has trained yet has the first prior N(0, 1/prior_precision). Subclasses
+    define `end_task`.
 
     Args:
-        prior_precision: of the first prior; 0 for a flat one.
+        prior_precision: precision of the first prior; 0 for a flat one.
         hessian_weight: factor of each task's curvature as it is added, and not of the first prior:
             the lambda of Ritter, Botev and Barber (2018).
-        settings: those of `Method`.
+        settings: settings of `Method`.
 
     Raises:
         UserError: one of the two is below 0.
@@ -47,9 +47,9 @@ class LaplaceMethod(QuadraticMethod):
 
     @torch.no_grad()
     def carry(self, weights: Mapping[str, Tensor], hessians: Mapping[str, Tensor]) -> None:
-        """Move the mode to these weights, and add the diagonal curvature of those that have one.
+        """Move the mode to these weights, and add a diagonal curvature where there is one.
 
-        A weight that is new has the first prior beside it.
+        A new weight gets the first prior too.
         """
         importances = {name: torch.zeros_like(weight) for name, weight in weights.items()}
         for name, importance in importances.items():

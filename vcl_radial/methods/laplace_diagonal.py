@@ -1,7 +1,6 @@
 """Online Laplace approximation with diagonal curvature (Ritter, Botev and Barber 2018).
 
-After task t the posterior is a Gaussian around the weights w_t that were found, and the next
-task's prior:
+After task t the posterior is a Gaussian around the trained weights w_t, and the next task's prior:
 
     w_t  = argmin_w  -log p(D_t | w) + 1/2 (w - w_{t-1})' L_{t-1} (w - w_{t-1})
     L_t  = L_{t-1} + hessian_weight * H_t(w_t),        w_0 = 0,   L_0 = prior_precision * I

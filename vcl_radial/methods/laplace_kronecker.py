@@ -1,7 +1,7 @@
 """Online Laplace approximation with Kronecker-factored curvature (Ritter, Botev and Barber 2018).
 
-After task t the posterior is a Gaussian around the weights w_t that were found, and the next
-task's prior. Its precision has a block for each linear layer and each convolution, weights and bias
+After task t the posterior is a Gaussian around the trained weights w_t, and the next task's
+prior. Its precision has a block for each linear layer and each convolution, weights and bias
 together:
 
     w_t  = argmin_w  -log p(D_t | w) + 1/2 (w - w_{t-1})' L_{t-1} (w - w_{t-1}),       w_0 = 0
@@ -13,8 +13,8 @@ it is added and not of the first prior. Other weights, such as the scales of a b
 diagonal of `vcl_radial.methods.laplace_diagonal`. Predictions are those of the weights w_t, as in
 the paper.
 
-A sum of Kronecker products is no such product. The factors of every task are kept, so that the sum
-is exact; or its one product with the same partial traces is, so that no task adds to the cost,
+A sum of Kronecker products is not such a product. Either the factors of every task are stored, and
+the sum is exact; or one product with the same partial traces is, and no task adds to the cost,
 
     sum_{s <= t} A_s (x) G_s  ~  A (x) G,   A = sum_s tr(G_s) A_s / sum_s tr(G_s),
                                             G = sum_s tr(A_s) G_s / tr(A)
@@ -44,12 +44,12 @@ class LaplaceKronecker(LaplaceMethod):
     """Carry N(w_t, L_t^-1) of the body and of the trained heads forward, L_t layer by layer.
 
     Args:
-        factors: "all" keeps those of every task, so that memory and the time of a step grow with
-            the number of finished tasks; "summed" keeps one product, and neither grows.
-        settings: those of `LaplaceMethod`.
+        factors: "all" stores the factors of every task, so that memory and the time of a step grow
+            with the number of finished tasks; "summed" stores one product, and neither grows.
+        settings: settings of `LaplaceMethod`.
 
     Raises:
-        UserError: an option is out of its range; where a task ends, a layer is called twice.
+        UserError: an option is out of its range; in `end_task`, a layer is called twice.
     """
 
     past: KroneckerQuadratic
@@ -68,12 +68,12 @@ class LaplaceKronecker(LaplaceMethod):
             self.network, layers, self.points(), self.likelihood.hessian_root
         )
         # A layer that no call went through has no factors, but its weights may be in use.
-        known = {name: layers[name] for name in factors}
-        rest = {name: weights[name] for name in other_weights(known, weights)}
+        factored = {name: layers[name] for name in factors}
+        diagonal = {name: weights[name] for name in other_weights(factored, weights)}
         self.carry(
             weights,
-            diagonal_fisher(self.network, rest, self.points(), "predictive", self.likelihood)
-            if rest
+            diagonal_fisher(self.network, diagonal, self.points(), "predictive", self.likelihood)
+            if diagonal
             else {},
         )
         self.past.add_factors(

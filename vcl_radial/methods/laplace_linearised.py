@@ -1,20 +1,20 @@
 """Online Laplace approximation of a network that is linearised at its weights.
 
-After task t the posterior is a Gaussian around the weights w_t that were found, and the next task's
-prior, as in `vcl_radial.methods.laplace_diagonal`, but for the structure of its precision:
+After task t the posterior is a Gaussian around the trained weights w_t, and the next task's prior,
+as in `vcl_radial.methods.laplace_diagonal`, except for the structure of its precision:
 
     L_t  = L_{t-1} + hessian_weight * H_t(w_t),        L_0 = I / prior_scale^2
 
 with H_t the whole Gauss-Newton matrix, its diagonal, or the whole matrix of the last layer, the
 heads, alone (Kristiadi, Hein and Hennig 2020). The Gauss-Newton matrix is the Hessian of the
-network that is linear in its weights, and so it is that network which predicts (Khan et al. 2019;
-Immer, Korzepa and Bauer 2021, section 3); in those of the last layer every network is linear:
+network linearised in its weights, and so the linearised network predicts (Khan et al. 2019; Immer,
+Korzepa and Bauer 2021, section 3); every network is linear in the weights of its last layer:
 
     p(y | x) = E p(y | f(x; w_t) + J(x) v),        v ~ N(0, L_t^-1)
 
-With `evidence` the first task's end sets the first prior, L_0 <- alpha L_0, and every end the noise
-of a Gaussian likelihood, to what maximises the evidence of that linear model (MacKay 1992), by his
-fixed point with gamma effective parameters:
+With `evidence` the end of the first task sets the first prior, L_0 <- alpha L_0, and the end of
+every task sets the noise of a Gaussian likelihood, so that they maximise the evidence of that
+linear model (MacKay 1992), by his fixed point with gamma effective parameters:
 
     gamma = sum_i beta l_i / (alpha + beta l_i),    l_i the eigenvalues of H_t in units of L_{t-1}
     alpha = gamma / |w_t|^2,    beta = (N - gamma) / sum_n (y_n - f_n)^2
@@ -45,28 +45,28 @@ from vcl_radial.nn.heads import MultiHead, SingleHead
 from vcl_radial.nn.linearised import linearised
 
 LARGEST = 5_000
-"""The most weights whose whole matrix is held: 200 MB."""
+"""Largest number of weights with a whole matrix, of 200 MB."""
 
 _ROUNDS = 200
 _TOLERANCE = 1e-6
 _LEAST = 1e-12
-"""A squared norm or error."""
+"""Smallest squared norm or error."""
 
 
 class LaplaceLinearised(LaplaceMethod):
     """Carry N(w_t, L_t^-1) of the body and the trained heads forward, and predict linearly.
 
     Args:
-        network: of point estimates.
+        network: network of point estimates.
         prior_scale: the first prior is N(0, prior_scale^2).
-        structure: of L_t, "full" for networks of linear layers with up to `LARGEST` weights,
-            "diagonal", or "last-layer": that of the heads, and the body is free.
-        evidence: whether the first prior and the noise are set by the evidence; if not, the noise
-            is that around the network at w_t.
-        settings: those of `Method`, and `hessian_weight` as in `LaplaceMethod`.
+        structure: structure of L_t: "full" for networks of linear layers with up to `LARGEST`
+            weights, "diagonal", or "last-layer" for the heads alone, with a free body.
+        evidence: whether the evidence sets the first prior and the noise; if not, the noise is
+            that around the network at w_t.
+        settings: settings of `Method`, and `hessian_weight` as in `LaplaceMethod`.
 
     Raises:
-        UserError: an option is out of its range, or the network has no such matrix.
+        UserError: an option is out of its range, or the network does not have this structure.
     """
 
     recipe_keys = frozenset({"eval_samples", "prior_scale"})
@@ -85,13 +85,14 @@ class LaplaceLinearised(LaplaceMethod):
         self.evidence = evidence
         self._layers: tuple[str, ...] = ("",)
         if structure == "last-layer":
-            named = network.named_modules()
             self._layers = tuple(
-                f"{name}." for name, module in named if isinstance(module, MultiHead | SingleHead)
+                f"{name}."
+                for name, module in network.named_modules()
+                if isinstance(module, MultiHead | SingleHead)
             )
             if not self._layers:
                 raise UserError("options.structure = 'last-layer' needs a MultiHead or SingleHead")
-            # Nothing of one head is in the way of another, but the evidence sets the prior of all.
+            # Heads are independent of each other, unless the evidence sets the prior of all.
             self.memoryless = self.with_task and not evidence  # type: ignore[misc]
         if structure != "diagonal":
             self.past = DenseQuadratic()
@@ -99,7 +100,7 @@ class LaplaceLinearised(LaplaceMethod):
             self._check_size()
 
     def begin_task(self, task: Task) -> None:
-        """See that the matrix has room for the heads of the task, and knows all layers."""
+        """Check that the matrix can hold the heads of the task, and that all layers are linear."""
         super().begin_task(task)
         if isinstance(self.past, DenseQuadratic):
             linear_layers(self.network, self.parameters_in_use())
@@ -115,16 +116,16 @@ class LaplaceLinearised(LaplaceMethod):
             )
 
     def state_dict(self) -> dict[str, Any]:
-        """As of every Laplace method, and the first prior, which the evidence may have set."""
+        """The state of every Laplace method, and the first prior, which the evidence may set."""
         return super().state_dict() | {"prior_precision": self.prior_precision}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take over what `state_dict` gave."""
+        """Load what `state_dict` returned."""
         super().load_state_dict(state)
         self.prior_precision = state["prior_precision"]
 
     def parameters_in_use(self) -> dict[str, nn.Parameter]:
-        """Those with a posterior: of the body and the task's heads, or of the heads alone."""
+        """The parameters with a posterior: body and task's heads, or the heads alone."""
         return self._parameters_in_use(self.heads)
 
     def _parameters_in_use(self, tasks: Collection[int]) -> dict[str, nn.Parameter]:
@@ -134,8 +135,8 @@ class LaplaceLinearised(LaplaceMethod):
     def output(self, x: Tensor, task: int | Tensor = 0) -> Tensor:
         """The network's outputs `[B, C]`: in evaluation linearised, under one draw of the weights.
 
-        Weights that no task has trained are drawn from around where they are, as the first prior is
-        wide.
+        Weights that no task has trained are drawn around their values, with the scale of the first
+        prior.
         """
         if self.network.training:
             return super().output(x, task)
@@ -145,8 +146,8 @@ class LaplaceLinearised(LaplaceMethod):
         moves |= self.past.draw(weights)
         return linearised(self.network, moves, x, *([task] if self.with_task else []))
 
-    def posterior_outputs(self, x: Tensor, task: int | Tensor = 0, **of_draws: Any) -> Tensor:
-        """The outputs at the weights, `[1, B, C]`: the posterior is yet to be made."""
+    def posterior_outputs(self, x: Tensor, task: int | Tensor = 0, **draw_options: Any) -> Tensor:
+        """The outputs at the weights, `[1, B, C]`: `end_task` has not made the posterior yet."""
         with torch.no_grad():
             return super().output(x, task).unsqueeze(0)
 
@@ -154,7 +155,8 @@ class LaplaceLinearised(LaplaceMethod):
     def end_task(self, task: Task) -> None:
         """Move the mode, and add the curvature of the body and of the trained heads."""
         past, weights = self.past, self.trained_parameters()
-        start, first = torch.tensor(self.prior_precision, device=self.device), not past.precision
+        start = torch.tensor(self.prior_precision, device=self.device)
+        is_first = not past.precision
         prior = {
             name: past.precision.get(name, start.to(w).expand_as(w)) for name, w in weights.items()
         }
@@ -163,7 +165,7 @@ class LaplaceLinearised(LaplaceMethod):
             curvature = self.hessian_weight * gauss_newton_matrix(
                 self.network, weights, self.points(), self.likelihood.hessian_root
             )
-            alpha, beta = self._factors(curvature, past.precision_of(prior), moved, first)
+            alpha, beta = self._factors(curvature, past.precision_of(prior), moved, is_first)
             past.replace(weights, {name: alpha * P for name, P in prior.items()})
             past.add_matrix(weights, beta * curvature)
         else:
@@ -171,22 +173,22 @@ class LaplaceLinearised(LaplaceMethod):
                 self.network, weights, self.points(), "predictive", self.likelihood
             )
             curvature = self.hessian_weight * flat(diagonal.values())
-            alpha, beta = self._factors(curvature, flat(prior.values()), moved, first)
+            alpha, beta = self._factors(curvature, flat(prior.values()), moved, is_first)
             added = {name: beta * self.hessian_weight * H for name, H in diagonal.items()}
             past.replace(weights, {name: alpha * P + added[name] for name, P in prior.items()})
-        # It is that of the heads to come, too.
+        # Later heads start with this prior too.
         self.prior_precision *= alpha
 
     def _factors(
-        self, curvature: Tensor, prior: Tensor, moved: Tensor, first: bool
+        self, curvature: Tensor, prior: Tensor, moved: Tensor, is_first: bool
     ) -> tuple[float, float]:
-        """Of the prior and of the curvature; the noise gets its part.
+        """The factors alpha of the prior and beta of the curvature; sets the noise by beta.
 
         Args:
-            curvature: H_t at the noise as it is, `[P, P]` or its diagonal `[P]`.
+            curvature: H_t at the current noise, `[P, P]` or its diagonal `[P]`.
             prior: L_{t-1}, of the same shape.
             moved: w_t - w_{t-1}, `[P]`.
-            first: whether the prior is the first one, which is to be set.
+            is_first: whether the prior is the first one, which the evidence sets.
         """
         if not self.evidence:
             return 1.0, 1.0
@@ -200,10 +202,10 @@ class LaplaceLinearised(LaplaceMethod):
             squared_norm = moved @ (prior @ moved)
         noise = self.likelihood.noise if isinstance(self.likelihood, Gaussian) else None
         # The noise is that around the network at w_t: 2 shape and 2 rate are N and the sum of
-        # squares, each with its prior's part, and beta is in units of their ratio.
+        # squares, including the prior's part, and beta is in units of their ratio.
         points = None if noise is None else 2 * float(noise.shape)
         alpha, beta = maximise_evidence(
-            eigenvalues, points, float(squared_norm) if first else None, points
+            eigenvalues, points, float(squared_norm) if is_first else None, points
         )
         if noise is not None:
             noise.rate = noise.rate / beta
@@ -220,7 +222,7 @@ def maximise_evidence(
 
     Args:
         eigenvalues: l, `[P]`, at least 0.
-        points: N.
+        points: N, the number of points.
         squared_norm: |w_t|^2; None where alpha is 1.
         squared_error: sum_n (y_n - f_n)^2; None where beta is 1.
     """
@@ -231,13 +233,13 @@ def maximise_evidence(
     beta = 1.0 if squared_error is None or points is None else points / squared_error
     for _ in range(_ROUNDS):
         gamma = float((beta * eigenvalues / (alpha + beta * eigenvalues)).sum())
-        if gamma <= 0:  # the data say nothing of any weight
+        if gamma <= 0:  # the data have no information about any weight
             break
-        before = alpha, beta
+        previous = alpha, beta
         if squared_norm is not None:
             alpha = gamma / squared_norm
         if squared_error is not None and points is not None:
             beta = (points - gamma) / squared_error
-        if max(abs(alpha / before[0] - 1), abs(beta / before[1] - 1)) < _TOLERANCE:
+        if max(abs(alpha / previous[0] - 1), abs(beta / previous[1] - 1)) < _TOLERANCE:
             break
     return alpha, beta

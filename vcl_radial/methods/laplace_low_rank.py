@@ -1,18 +1,17 @@
 """Online Laplace approximation whose precision is low rank plus diagonal.
 
-After task t the posterior is a Gaussian around the weights w_t that were found, and the next
-task's prior:
+After task t the posterior is a Gaussian around the trained weights w_t, and the next task's prior:
 
     w_t  = argmin_w  -log p(D_t | w) + 1/2 (w - w_{t-1})' L_{t-1} (w - w_{t-1}),       w_0 = 0
     L_t  ~ L_{t-1} + hessian_weight * H_t(w_t),        L_0 = prior_precision * I
     L_t  = diag(P_t) + V_t'V_t
 
-with H_t the Gauss-Newton matrix of all weights of linear layers together, layers and weights across
-them included: summed over the task's training points, exact over the classes. V_t are the `rank`
-largest directions of V_{t-1}'V_{t-1} + hessian_weight * H_t, and what they leave out of its
-diagonal goes to P_t, so that L_t has the diagonal of `vcl_radial.methods.laplace_diagonal` whatever
-the rank: see `vcl_radial.curvature.low_rank`. A full rank makes it exact. Convolutions and other
-weights have the diagonal alone.
+with H_t the Gauss-Newton matrix of all weights of linear layers together, also across layers:
+summed over the task's training points, exact over the classes. V_t are the `rank` largest
+directions of V_{t-1}'V_{t-1} + hessian_weight * H_t, and P_t gets the rest of its diagonal, so that
+L_t has the diagonal of `vcl_radial.methods.laplace_diagonal` at any rank: see
+`vcl_radial.curvature.low_rank`. A full rank makes it exact. Convolutions and other weights have the
+diagonal alone.
 
 Online Laplace is that of Ritter, Botev and Barber (2018), whose factors are Kronecker products
 within layers; the low-rank form is this suite's. Predictions are those of the weights w_t.
@@ -35,11 +34,11 @@ class LaplaceLowRank(LaplaceMethod):
     """Carry N(w_t, L_t^-1) of the body and of the trained heads forward, L_t of low rank.
 
     Args:
-        rank: the directions that are kept beside the diagonal; a step and the memory grow with it.
-        settings: those of `LaplaceMethod`.
+        rank: number of directions beside the diagonal; the time of a step and memory grow with it.
+        settings: settings of `LaplaceMethod`.
 
     Raises:
-        UserError: an option is out of its range; where a task ends, a layer is called twice.
+        UserError: an option is out of its range; in `end_task`, a layer is called twice.
     """
 
     past: LowRankQuadratic

@@ -1,42 +1,42 @@
-"""An exact head on a body that goes on learning: the way from a frozen body to a free one.
+"""An exact head on a body that keeps learning: the way from a frozen body to a free one.
 
-A body whose features phi_t move makes the statistics stale that an exact head has carried, as they
-are sums over features of before. Two things keep them valid. A `learner` holds the body near what
-it was: any method that learns task by task, and carries a posterior, or what stands for one, of the
+When the features phi_t of a body move, the statistics of an exact head become stale: they are sums
+over earlier features. Two things keep them valid. A `learner` holds the body near its earlier
+weights: any method that learns task by task, and carries a posterior, or a stand-in for one, of the
 body and of one layer of outputs,
 
-    loss = mean NLL + kl_weight * (what the learner's past asks of the weights) / N
+    loss = mean NLL + kl_weight * (the learner's penalty) / N
 
-with features at the posterior's mean. And the carried posterior of the heads is moved with the
-features: where the task ends,
+with features at the posterior's mean. And the carried posterior of the heads moves with the
+features: at the end of a task,
 
     phi_t ~ W phi,   W = I + sum (phi_t - phi) phi' (sum phi phi' + e I)^-1,   phi = phi_{t-1},
 
-over its points, so that directions that none of them has stay as they are, and the posterior with
+over its points, so that directions that none of them has do not change, and the posterior with
 precision P and mean m of `vcl_radial.methods.bayes_linear` becomes that of the same functions,
 
     P <- W P W',    m <- (W P W')^-1 W P m
 
-which for a linear, invertible change of the features leaves all predictions as they were. W is seen
-on inputs of the task at hand alone: where those of old tasks are others, as with permuted pixels,
-it may be another one for them, and the posterior is better left as it is.
+which keeps all predictions if the change of the features is linear and invertible. W is estimated
+on inputs of the current task alone: if the inputs of old tasks differ, as with permuted pixels, W
+may be wrong for them, and the posterior is better left unchanged.
 
-Steps train the body and one layer of outputs, by the likelihood of the task at hand: a softmax, or
-labels with Gaussian noise (`vcl_radial.likelihoods.OneHot`). Predictions are those of the exact
-heads, that have such noise themselves, and learn the task's points where it ends.
+Steps train the body and one layer of outputs, by the likelihood of the current task: a softmax, or
+labels with Gaussian noise (`vcl_radial.likelihoods.OneHot`). The exact heads predict; they have
+Gaussian noise too, and learn the task's points at its end.
 
 | learner                     | the body                                                        |
 | --------------------------- | --------------------------------------------------------------- |
 | `none`                      | frozen after a task: `bayes_linear` with `"first-task-body"`    |
 | `none`, with `from_start`   | untrained: the same with `features = "body"`                    |
-| `l2`                        | pulled to what it was, from the first task on or, with          |
-|                             | `from_start`, from the weights that the network starts with     |
+| `l2`                        | pulled to its last weights, from the first task on or, with     |
+|                             | `from_start`, from the network's initial weights                |
 | `vcl`                       | carried as the recipe's `posterior`: radial, Gaussian, low      |
-|                             | rank; with `from_start` the first prior is where that starts    |
-| `laplace_kronecker`, `ewc`  | and others: as in their files                                   |
+|                             | rank; with `from_start` the first prior is its initial value    |
+| `laplace_kronecker`, `ewc`  | and others: see their files                                     |
 | `naive`                     | free                                                            |
 
-It is of this suite; nobody's published row is reproduced by it.
+The method is new in this suite; it reproduces no published row.
 """
 
 from __future__ import annotations
@@ -65,25 +65,25 @@ RIDGE = 1e-6
 """The e of W, in means of the diagonal that it is added to."""
 
 _FLOOR = 1e-10
-"""Of a moved precision, likewise: a change that loses a direction leaves a precision of 0 there."""
+"""Added to a moved precision, in the same units: it is 0 in a direction that the change loses."""
 
 
 class LearningBody(BayesLinear):
-    """Carry an exact posterior of the heads forward while the body under them goes on learning.
+    """Carry an exact posterior of the heads forward while the body under them keeps learning.
 
     Args:
-        network: with linear heads; of point estimates, but for a learner with a posterior.
-        learner: the name of the method that trains the body, which has the `kl_weight`; of
-            "none", or left out, the body is held bit by bit after the first task.
-        from_start: whether the first task is held too, to the weights that the network starts with:
-            the first prior of "vcl" is then the posterior that it starts with.
-        propagate: whether the carried posterior is moved with the features.
-        likelihood: of the learner; of classes, the heads have labels with Gaussian noise by either.
-        settings: those of `BayesLinear` but its features.
+        network: network with linear heads, of point estimates unless the learner has a posterior.
+        learner: name of the method that trains the body with `kl_weight`; if "none" or not given,
+            the body is fixed bit by bit after the first task.
+        from_start: whether the first task is held too, at the network's initial weights: the first
+            prior of "vcl" is then its initial posterior.
+        propagate: whether the carried posterior moves with the features.
+        likelihood: likelihood of the learner; the heads always have Gaussian noise on classes.
+        settings: settings of `BayesLinear` but its features.
 
     Raises:
-        UserError: as in `BayesLinear` and the learner, a learner that does not train a network
-            task by task, or one that cannot hold the first task.
+        UserError: see `BayesLinear` and the learner; also for a learner that does not train a
+            network task by task, or that cannot hold the first task.
     """
 
     likelihoods = frozenset({"gaussian", "categorical", "one-hot"})
@@ -114,10 +114,12 @@ class LearningBody(BayesLinear):
         if learner is None:
             self.posteriors = frozenset({"none"})  # type: ignore[misc]
         self.likelihood_of_learner = likelihood
-        of_heads = None if isinstance(likelihood, OneHot) else likelihood
-        super().__init__(network, features="first-task-body", likelihood=of_heads, **settings)
-        self.anchor = self._body_of_now() if propagate and self.learner is not None else None
-        """The body as it was where the last task ended, from which the posterior is moved."""
+        heads_likelihood = None if isinstance(likelihood, OneHot) else likelihood
+        super().__init__(
+            network, features="first-task-body", likelihood=heads_likelihood, **settings
+        )
+        self.anchor = self._copied_body() if propagate and self.learner is not None else None
+        """The body at the end of the last task, from which the posterior is moved."""
         self.learned = False
         """Whether a task has ended."""
 
@@ -138,20 +140,20 @@ class LearningBody(BayesLinear):
             "'vcl', 'laplace_kronecker', 'ewc' or another that does"
         )
 
-    def draws(self, x: Tensor, task: int | Tensor = 0, **of_draws: Any) -> Tensor:
-        """As of the heads; while the body is trained, the logits of the learner's likelihood."""
-        outputs = super().draws(x, task, **of_draws)
+    def draws(self, x: Tensor, task: int | Tensor = 0, **draw_options: Any) -> Tensor:
+        """Outputs of the heads; while the body is trained, logits of the learner's likelihood."""
+        outputs = super().draws(x, task, **draw_options)
         return outputs if self.trainer is None else self.trainer.likelihood.logits(outputs)
 
     @property
     def body(self) -> FirstTaskBody:
-        """The features, which a task trains unless they are held."""
+        """The features, which a task trains unless they are fixed."""
         features = self.network.features
         assert isinstance(features, FirstTaskBody)
         return features
 
     def begin_task(self, task: Task) -> None:
-        """Let the body learn the task, unless it is held."""
+        """Let the body learn the task, unless it is fixed."""
         if self.anchor is not None:
             self.anchor.to(self.device)
         if self.learner is not None:
@@ -163,7 +165,7 @@ class LearningBody(BayesLinear):
         super().begin_task(task)
 
     def learn_heads(self, task: Task) -> None:
-        """Move what the heads have carried to the features of now, and learn the task's points."""
+        """Move the posterior of the heads to the current features, and learn the task's points."""
         if self.learned and self.anchor is not None:
             change = self._change(self.anchor)
             heads = [m for m in self.network.modules() if isinstance(m, ConjugateHead)]
@@ -172,36 +174,36 @@ class LearningBody(BayesLinear):
                     head.take(moved(head.posterior, change))
         super().learn_heads(task)
         if self.anchor is not None:
-            self.anchor = self._body_of_now()
+            self.anchor = self._copied_body()
         self.learned = True
 
     def state_dict(self) -> dict[str, Any]:
-        """The network, what holds the body, and whether a task has ended."""
-        mine: dict[str, Any] = {"learned": self.learned}
+        """The network, the anchor of the body, and whether a task has ended."""
+        state: dict[str, Any] = {"learned": self.learned}
         if self.anchor is not None:
-            mine["anchor"] = self.anchor.state_dict()
-        return super().state_dict() | mine
+            state["anchor"] = self.anchor.state_dict()
+        return super().state_dict() | state
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take over what `state_dict` gave."""
+        """Load what `state_dict` returned."""
         super().load_state_dict(state)
         if self.anchor is not None:
             self.anchor.load_state_dict(state["anchor"])
         self.learned = state["learned"]
 
-    def _body_of_now(self) -> nn.Module:
+    def _copied_body(self) -> nn.Module:
         return copy.deepcopy(self.body.body).requires_grad_(False).eval()
 
     def _change(self, anchor: nn.Module) -> Tensor:
-        """W of the task's points since the body was an earlier one, `[D, D]` float64."""
+        """W from an earlier body to the current one on the task's points, `[D, D]` float64."""
         size = self.body.size + 1
         squared = torch.zeros(size, size, dtype=torch.float64, device=self.device)
         cross = torch.zeros_like(squared)
         for (x, *_), _ in self.points():
-            now, before = self.network.phi(x).double(), at_mean(anchor, x).double()
-            before = torch.cat([before, torch.ones_like(before[:, :1])], dim=1)
-            squared += gram(before)
-            cross += before.T @ (now - before)
+            new, old = self.network.phi(x).double(), at_mean(anchor, x).double()
+            old = torch.cat([old, torch.ones_like(old[:, :1])], dim=1)
+            squared += gram(old)
+            cross += old.T @ (new - old)
         return linear_change(squared, cross)
 
 
@@ -211,13 +213,13 @@ def _trains_one_network(cls: type[Any]) -> bool:
         issubclass(cls, Method)
         and not issubclass(cls, FixedFeatureMethod)
         and not cls.needs_whole_stream
-        and not hasattr(cls, "frozen")  # a body that is released would be free again
+        and not hasattr(cls, "frozen")  # releasing the body would free it again
         and (cls.select, cls.predictor) == (Method.select, Method.predictor)
     )
 
 
 def linear_change(squared: Tensor, cross: Tensor) -> Tensor:
-    """W `[D, D]` with new features ~ W old ones, by ridge regression about the identity.
+    """W `[D, D]` with new features ~ W old features, by ridge regression around the identity.
 
     Args:
         squared: sum phi phi' of the old features, `[D, D]` float64.
@@ -230,7 +232,7 @@ def linear_change(squared: Tensor, cross: Tensor) -> Tensor:
 
 
 def moved(posterior: NormalGamma, change: Tensor) -> NormalGamma:
-    """The posterior of the same functions, of features that a matrix W `[D, D]` has changed."""
+    """The posterior of the same functions on features that a matrix W `[D, D]` has changed."""
     precision = gram((change @ posterior.root).T)
     precision.diagonal().add_(_FLOOR * precision.diagonal().mean())
     root = torch.linalg.cholesky(precision)

@@ -16,7 +16,7 @@ from vcl_radial.optimizers.schedules import set_rates
 
 
 def selected(method: Method, points: Batch) -> Batch:
-    """Those of all points of a task that a method trains on; asked before the task begins."""
+    """The points of a task that a method trains on; to be called before the task begins."""
     rows = method.select(lambda: points)
     return points if rows is None else points.at(rows)
 
@@ -24,12 +24,12 @@ def selected(method: Method, points: Batch) -> Batch:
 def warm_up(
     method: Method, start: Callable[[], object], train: Callable[[float, float], object]
 ) -> None:
-    """Train for the epochs that a method has before those of a task that has begun, if any.
+    """Train for the method's warm-up epochs, if it has any; the task has begun.
 
     Args:
-        method: whose `warm_up` says how many, and what holds while they last.
-        start: makes the optimiser, for these epochs and after them.
-        train: an epoch, given the shares of these epochs that are done before and after it.
+        method: method whose `warm_up` gives the number of epochs and their context.
+        start: makes the optimiser, before these epochs and after them.
+        train: trains for an epoch, given the fractions of the warm-up before and after it.
     """
     if (epochs := method.warm_up()) is None:
         return
@@ -41,7 +41,7 @@ def warm_up(
 
 
 class TaskLoop:
-    """The training of a method on one task, which begins where this is made.
+    """The training of a method on one task, which begins in the constructor.
 
         loop = TaskLoop(method, task, make)
         loop.warm_up(epoch)
@@ -49,19 +49,19 @@ class TaskLoop:
             loop.learn(epoch(), number / task.epochs)
         loop.end()
 
-    Between two calls of `learn` it can be stored, and another one of the same task goes on from
-    there with the same numbers.
+    Between two calls of `learn` its state can be stored; another loop over the same task that loads
+    it continues with the same numbers.
 
     Args:
-        method: that learns.
-        task: its data and its size.
-        make: makes the optimiser that is asked for, over the parameters of a network.
-        clip: the most that the norm of a step's gradient is; None for any.
-        upkeep: whether to look at the penalty; see `PenaltyUpkeep`.
+        method: the method to train.
+        task: the task's data and size.
+        make: makes the optimiser of the settings, over the parameters of a network.
+        clip: largest norm of a step's gradient; None for no limit.
+        upkeep: whether to check the penalty; see `PenaltyUpkeep`.
 
     Raises:
-        UserError: a posterior is trained without its KL, or as `PenaltyUpkeep`.
-        Diverged: as `PenaltyUpkeep`.
+        UserError: a posterior is trained without its KL, or see `PenaltyUpkeep`.
+        Diverged: see `PenaltyUpkeep`.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class TaskLoop:
         self.method, self.task = method, task
         self._make, self._clip = make, clip
         self.loss = torch.zeros(())
-        """Of the last step, in nats per point."""
+        """Loss of the last step, in nats per point."""
         method.network.train()
         method.begin_task(task)
         if task.number == 0:
@@ -95,46 +95,46 @@ class TaskLoop:
         clip_grad_norm_(self.method.network.parameters(), self._clip)
 
     def warm_up(self, epoch: Callable[[], Iterable[Batch]]) -> None:
-        """Train for the method's epochs before the task's own, if it has any.
+        """Train for the method's warm-up epochs, if it has any.
 
         Args:
-            epoch: gives the batches of an epoch.
+            epoch: returns the batches of an epoch.
         """
-        warm_up(self.method, self._start, lambda done, _: self.learn(epoch(), done))
+        warm_up(self.method, self._start, lambda fraction, _: self.learn(epoch(), fraction))
 
-    def learn(self, batches: Iterable[Batch], done: float) -> None:
+    def learn(self, batches: Iterable[Batch], fraction: float) -> None:
         """Make a step on each batch.
 
         Args:
-            batches: of the task.
-            done: the share of the epochs that is done, which sets the learning rate.
+            batches: batches of the task.
+            fraction: fraction of the epochs that are finished, which sets the learning rate.
         """
-        set_rates(self.optimizer, self.task.schedule, done)
+        set_rates(self.optimizer, self.task.schedule, fraction)
         for batch in batches:
             self.loss = self.method.learn(batch, self.optimizer)
             if self._upkeep is not None:
                 self._upkeep.after_step()
 
-    def check_loss(self, where: str) -> None:
-        """See that the last step's loss is a finite number.
+    def check_loss(self, moment: str) -> None:
+        """Check that the last step's loss is a finite number.
 
         Args:
-            where: of the training, for what is said if it is not.
+            moment: the moment of the training, for the message.
 
         Raises:
-            DataError: the task's inputs are no finite numbers.
-            Diverged: the loss is not, for another reason.
+            DataError: the loss is not finite because the task's inputs are not.
+            Diverged: the loss is not finite for another reason.
         """
         if not torch.isfinite(self.loss):
             for batch in self.task.batches():
                 check_inputs(batch.x, f"task {self.task.number + 1}")
-            raise Diverged(f"the loss became {self.loss.item()} {where}; lower learning_rate")
+            raise Diverged(f"the loss became {self.loss.item()} {moment}; lower learning_rate")
 
     def end(self, **draws: Any) -> None:
-        """Let the likelihood learn from all points, and carry the task forward.
+        """Fit the likelihood to all points, and carry the task forward.
 
         Args:
-            draws: `samples` and `seed` of the outputs that it learns from, if not the method's.
+            draws: `samples` and `seed` of the outputs for the fit, if not the method's.
         """
         self.method.network.eval()
         self.method.fit_likelihood(**draws)
@@ -146,7 +146,7 @@ class TaskLoop:
         return {"method": self.method.state_dict(), "optimizer": self.optimizer.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from what `state_dict` gave."""
+        """Continue from what `state_dict` returned."""
         self.method.load_state_dict(state["method"])
         self.method.forget_caches()
         self.optimizer.load_state_dict(state["optimizer"])

@@ -1,15 +1,15 @@
 """Learning without forgetting (Li and Hoiem 2017).
 
-On the new task's inputs x the old heads are to answer as they did before the task, so that no old
-data are needed:
+On the new task's inputs x the old heads should keep the outputs that they had before the task, so
+that no old data are needed:
 
     loss = mean NLL of the new task + strength * sum_s L_s
     L_s = - mean_x sum_c  p_c log p'_c,   p = softmax(z / T),   p' = softmax(z' / T)
 
-with the sum over the old heads s, and z and z' the logits of the network as it was before the task
-and as it is (their modified cross-entropy, T = 2; no factor T^2). L_s is least, the entropy of p,
-where the two agree. With one head for all tasks the classes c are those trained so far: the old
-network knows nothing of new ones. The warm-up that trains the new head alone first is left out.
+with the sum over the old heads s, and z and z' the logits of the network before the task and now
+(their modified cross-entropy, T = 2; no factor T^2). L_s has its minimum, the entropy of p, where
+the two agree. With one head for all tasks the classes c are those trained so far: the old network
+does not know new ones. The original's warm-up, which trains the new head alone first, is left out.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from vcl_radial.nn import MultiHead
 
 
 class LwF(Method):
-    """Distil the network of the last task, head by head, while the new task is learnt.
+    """Distil the network of the last task, head by head, while learning the new task.
 
     Args:
         strength: lambda_o, the factor of the old heads' losses.
-        temperature: T; above 1 small probabilities count for more.
-        settings: those of `Method`.
+        temperature: T; above 1 small probabilities count more.
+        settings: settings of `Method`.
 
     Raises:
         UserError: the strength is below 0, or the temperature not above 0.
@@ -59,16 +59,16 @@ class LwF(Method):
         """The classes trained so far, by head; the one head for all tasks is 0."""
         self._old: nn.Module | None = None
         self._logits: list[dict[int, Tensor]] = []
-        """Of the old heads, under each weight sample of the step."""
+        """Logits of the old heads under each weight sample of the step."""
 
     def begin_task(self, task: Task) -> None:
-        """Keep the network as it is before the task."""
+        """Keep a copy of the network before the task."""
         super().begin_task(task)
-        # Without dropout, and with the statistics of its task.
+        # In evaluation mode: without dropout, and with the batch statistics of its task.
         self._old = deepcopy(self.network).eval() if self.classes else None
 
     def output(self, x: Tensor, task: int | Tensor = 0) -> Tensor:
-        """As every method; in training the logits of the old heads are kept beside it."""
+        """The output of every method; in training it also stores the logits of the old heads."""
         if self._old is None or not self.network.training:
             return super().output(x, task)
         with _features(self.network) as features:
@@ -77,7 +77,7 @@ class LwF(Method):
         return output
 
     def outputs(self, batch: Batch) -> Tensor:
-        """As every method, with the logits of the old heads under the same draws."""
+        """The outputs of every method; stores the old heads' logits under the same draws."""
         self._logits = []
         return super().outputs(batch)
 
@@ -87,12 +87,10 @@ class LwF(Method):
         if self._old is None:
             return loss
         with torch.no_grad(), self.using(self._old), _features(self._old) as features:
-            before = self._old_heads(self._old, features, self.output(batch.x, batch.task))
+            old = self._old_heads(self._old, features, self.output(batch.x, batch.task))
         for head, classes in self.classes.items():
-            for now in self._logits:
-                term = distillation(
-                    now[head][:, classes], before[head][:, classes], self.temperature
-                )
+            for new in self._logits:
+                term = distillation(new[head][:, classes], old[head][:, classes], self.temperature)
                 loss = loss + self.strength * term / len(self._logits)
         return loss
 
@@ -104,35 +102,35 @@ class LwF(Method):
         self._old = None
 
     def state_dict(self) -> dict[str, Any]:
-        """As every method, and the classes; the old network is the one a task starts with."""
+        """The state of every method, and the classes; `begin_task` copies the old network again."""
         return super().state_dict() | {"classes": dict(self.classes)}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take over what `state_dict` gave."""
+        """Load what `state_dict` returned."""
         super().load_state_dict(state)
         self.classes = {head: list(classes) for head, classes in state["classes"].items()}
 
     def _old_heads(
         self, network: nn.Module, features: list[Tensor], output: Tensor
     ) -> dict[int, Tensor]:
-        """The logits `[B, C]` of each head that has been trained before."""
+        """The logits `[B, C]` of each head that earlier tasks trained."""
         heads = [m for m in network.modules() if isinstance(m, MultiHead)]
         if not heads:
             return {0: output}
         return {task: heads[0].head(task)(features[-1]) for task in self.classes}
 
 
-def distillation(now: Tensor, before: Tensor, temperature: float) -> Tensor:
+def distillation(new: Tensor, old: Tensor, temperature: float) -> Tensor:
     """Cross-entropy of tempered predictions, a scalar in nats per point.
 
-    -mean sum_c softmax(before / T)_c log softmax(now / T)_c;   logits `[B, C]` both.
+    -mean sum_c softmax(old / T)_c log softmax(new / T)_c;   logits `[B, C]` both.
     """
-    return cross_entropy(now / temperature, (before / temperature).softmax(-1))
+    return cross_entropy(new / temperature, (old / temperature).softmax(-1))
 
 
 @contextmanager
 def _features(network: nn.Module) -> Iterator[list[Tensor]]:
-    """Collect what the heads of a network are given inside: the body need not run for each head."""
+    """Collect the inputs of a network's heads, so that the body need not run for each head."""
     features: list[Tensor] = []
     hooks = [
         module.register_forward_pre_hook(lambda _, inputs: features.append(inputs[0]))

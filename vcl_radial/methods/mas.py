@@ -25,7 +25,7 @@ from vcl_radial.methods.tasks import Task
 
 
 class MAS(QuadraticMethod):
-    """One anchor, and the sum of all tasks' output sensitivities."""
+    """Keep one anchor, and the sum of all tasks' output sensitivities."""
 
     def end_task(self, task: Task) -> None:
         """Move the anchor and add the sensitivity of the body and of the trained heads."""

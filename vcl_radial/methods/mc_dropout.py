@@ -6,9 +6,9 @@ in training draws from it. Up to constants its divergence from the prior N(0, pr
 
     R = ||M||^2 / (2 keep prior_scale^2) + ||b||^2 / (2 prior_scale^2)
 
-The inputs of the network are kept; those of all other layers are dropped, of a convolution whole
-channels. In training a row has a mask of its own. In a prediction all rows share one, so that it is
-a draw of the weights, the same for a row in any batch. Nothing is carried from task to task.
+Masks drop inputs of all layers but the first, and whole channels of a convolution. In training each
+row has its own mask. In a prediction all rows share one, so that it is a draw of the weights, the
+same for a row in any batch. Nothing is carried from task to task.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ class MCDropout(Method):
     """loss = mean NLL under masks + kl_weight * R / N; predictions draw masks too.
 
     Args:
-        rate: the share of the inputs that is dropped, 1 - keep, from 0 to below 1.
-        prior_scale: of the prior N(0, prior_scale^2) of every weight.
-        settings: those of `Method`.
+        rate: fraction of the inputs that is dropped, 1 - keep, from 0 to below 1.
+        prior_scale: scale of the prior N(0, prior_scale^2) of every weight.
+        settings: settings of `Method`.
 
     Raises:
         UserError: the rate is out of its range, or the weights have a posterior already.
@@ -52,7 +52,7 @@ class MCDropout(Method):
         heads = [m for m in network.modules() if isinstance(m, MultiHead | SingleHead)]
         in_heads = {id(module) for head in heads for module in head.modules()}
         layers = [m for m in network.modules() if isinstance(m, _LAYERS) and id(m) not in in_heads]
-        # The inputs of the first layer are those of the network.
+        # The first layer's inputs are the network's, which are not dropped.
         self._masked = [*layers[1:], *heads] if rate else []
         self._masks = [_Mask(self.keep) for _ in self._masked]
         for module, mask in zip(self._masked, self._masks, strict=True):
@@ -69,7 +69,7 @@ class MCDropout(Method):
         return torch.stack(squares).sum() / (2 * self.prior_scale**2)
 
     def draws(self, x: Tensor, task: int | Tensor = 0, **settings: Any) -> Tensor:
-        """Outputs `[S, B, C]` under masks that all rows share, whatever mode the network is in."""
+        """Outputs `[S, B, C]` under masks that all rows share, in any mode of the network."""
         for mask in self._masks:
             mask.shared = True
         try:
@@ -83,16 +83,16 @@ _LAYERS = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
 
 
 class _Mask:
-    """A hook that drops inputs of a layer: of each row, or while it is shared of all rows alike."""
+    """A hook that drops inputs of a layer: for each row, or, while `shared`, for all rows alike."""
 
     def __init__(self, keep: float) -> None:
         self.keep, self.shared = keep, False
 
     def __call__(self, module: nn.Module, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-        x, *others = inputs
+        x, *rest = inputs
         # Channels of a convolution are the second axis, features of a linear layer the last one.
         axis = 1 if isinstance(module, _LAYERS[1:]) else x.dim() - 1
         shape = [1] * x.dim()
         shape[0], shape[axis] = 1 if self.shared else len(x), x.shape[axis]
         mask = torch.empty(shape, device=x.device, dtype=x.dtype).bernoulli_(self.keep)
-        return (x * mask.div_(self.keep), *others)
+        return (x * mask.div_(self.keep), *rest)

@@ -5,7 +5,7 @@ Before the first task's variational training the posterior's means are trained a
     m_1 <- argmin_m  -log p(D_1 | w = m)
 
 while the scales keep their (small) initial value and the prior stays N(0, I). The mean-field bound
-with a wide posterior is hard to optimise from random means; from here it starts where the data are
+with a wide posterior is hard to optimise from random means; here it starts where the data are
 already fitted.
 """
 
@@ -19,23 +19,23 @@ import torch
 from torch import nn
 
 from vcl_radial.config.ranges import CountOrZero
-from vcl_radial.methods.base import WarmUp
+from vcl_radial.methods.tasks import WarmUp
 from vcl_radial.methods.vcl import VCL
 from vcl_radial.nn.blocks import PosteriorBlock
 from vcl_radial.nn.rdp import RDPBlock, RDPWeights
 from vcl_radial.nn.weights import drawn_by
 
 _NO_NOISE = -30.0
-"""A rho whose scale, 1e-13, is lost in the rounding of any mean that matters."""
+"""A rho whose scale, 1e-13, is below the rounding of relevant means."""
 
 
 class MLInitVCL(VCL):
     """VCL whose means start at the maximum-likelihood solution.
 
     Args:
-        ml_epochs: passes over a task that train the means alone; if not given as many as others.
-        every_task: before each task, from the means of the last, instead of before the first only.
-        settings: those of `Method`.
+        ml_epochs: passes over a task that train the means alone; by default the number of epochs.
+        every_task: train the means before each task, from the last ones, not only before the first.
+        settings: settings of `Method`.
 
     Raises:
         UserError: `ml_epochs` is below 0.
@@ -54,7 +54,7 @@ class MLInitVCL(VCL):
         self.started = False
 
     def warm_up(self) -> WarmUp | None:
-        """Train the means on the task as point estimates; leave the scales as they are."""
+        """Train the means on the task as point estimates, with fixed scales."""
         if self.started and not self.every_task:
             return None
         epochs = self.task.epochs if self.ml_epochs is None else self.ml_epochs
@@ -62,7 +62,7 @@ class MLInitVCL(VCL):
 
     @contextmanager
     def _maximum_likelihood(self) -> Iterator[None]:
-        """Inside, the loss is the NLL at the means."""
+        """Make the loss the NLL at the means, inside the context."""
         weight, self.kl_weight = self.kl_weight, 0.0
         try:
             with _without_noise(self.network), _directions_at_means(self.network):
@@ -71,18 +71,18 @@ class MLInitVCL(VCL):
             self.kl_weight, self.started = weight, True
 
     def state_dict(self) -> dict[str, Any]:
-        """As every method, and whether the first task is over."""
+        """The state of every method, and whether the first task is over."""
         return super().state_dict() | {"started": self.started}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take over what `state_dict` gave."""
+        """Load what `state_dict` returned."""
         super().load_state_dict(state)
         self.started = state["started"]
 
 
 @contextmanager
 def _without_noise(network: nn.Module) -> Iterator[None]:
-    """Inside, blocks of a location-scale family draw their means; their noise comes back after."""
+    """Make blocks of a location-scale family draw their means; the noise is restored after."""
     blocks = [m for m in network.modules() if isinstance(m, PosteriorBlock)]
     noises = [
         [(name, p.detach().clone()) for name, p in block.named_parameters() if name != "mean"]
@@ -102,19 +102,19 @@ def _without_noise(network: nn.Module) -> Iterator[None]:
 
 @contextmanager
 def _directions_at_means(network: nn.Module) -> Iterator[None]:
-    """Inside, radii and directions are used at their means.
+    """Use radii and directions at their means, inside the context.
 
-    The length of a mean depends on the concentration and the radius's scale too: they are held, so
-    that what is trained is the mean that the posterior has afterwards.
+    The length of a mean also depends on the concentration and the radius's scale: they are frozen,
+    so that training moves the mean that the posterior has afterwards.
     """
     layers = [m for m in network.modules() if isinstance(m, RDPWeights)]
     blocks = [m for m in network.modules() if isinstance(m, RDPBlock)]
-    held = [p for m in blocks for p in (m.log_concentration, m.rho) if p.requires_grad]
-    for parameter in held:
+    frozen = [p for m in blocks for p in (m.log_concentration, m.rho) if p.requires_grad]
+    for parameter in frozen:
         parameter.requires_grad_(False)
     try:
         with drawn_by(layers, lambda layer: layer.mean):
             yield
     finally:
-        for parameter in held:
+        for parameter in frozen:
             parameter.requires_grad_(True)

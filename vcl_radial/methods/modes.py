@@ -1,4 +1,4 @@
-"""The mode of a method's network: training mode within a step, evaluation mode in all else."""
+"""Evaluation mode of a method's network in all that is not a training step."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ EVALUATES = (
     "draws",
     "posterior_outputs",
 )
-"""What of a method runs with its network in evaluation mode."""
+"""Methods that run with the network in evaluation mode."""
 
 C = TypeVar("C", bound=type)
 
 
 def evaluating(kind: C) -> C:
-    """Let `EVALUATES` of a class of methods run in evaluation mode, whoever calls them.
+    """Make the `EVALUATES` of a class of methods run in evaluation mode.
 
     A user's own loop calls what a subclass defines, so callers cannot set the mode for it.
     """
@@ -34,7 +34,7 @@ def evaluating(kind: C) -> C:
 
 
 def _in_evaluation(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function of a method, with the method's network in evaluation mode inside."""
+    """Wrap a function of a method so that the method's network is in evaluation mode inside."""
 
     @wraps(function)
     def evaluated(self: Any, *args: Any, **kwargs: Any) -> Any:

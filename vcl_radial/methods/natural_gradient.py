@@ -1,4 +1,4 @@
-"""Methods whose optimiser moves a Gaussian posterior, which is carried on: VADAM, VOGN, IVON."""
+"""Methods whose optimiser moves a Gaussian posterior from task to task: VADAM, VOGN, IVON."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from vcl_radial.optimizers.natural_gradient import (
 class NaturalGradientMethod(Method):
     """A method whose optimiser moves a Gaussian posterior, the next task's prior.
 
-    Define `natural_optimizer`. Of the optimiser that was asked for only the learning rate is taken;
-    `kl_weight` tempers the KL.
+    Subclasses define `natural_optimizer`. It takes only the learning rate of the optimiser in the
+    settings; `kl_weight` tempers the KL.
 
     Args:
-        network: of point parameters: the means.
+        network: network of point parameters, which are the means.
         prior_scale: the first prior is N(0, prior_scale^2).
         initial_noise: a task starts with precision = prior precision + 1 / initial_noise^2.
         beta1: decay of the momentum.
-        beta2: decay of the curvature; by default what the steps of a task ask for, see
+        beta2: decay of the curvature; by default it depends on the number of steps of a task, see
             `vcl_radial.optimizers.decay_within`.
-        predict_at_means: predict at the means, in place of `eval_samples` draws of the weights.
-        settings: those of `Method`.
+        predict_at_means: predict at the means, instead of with `eval_samples` draws of the weights.
+        settings: settings of `Method`.
 
     Attributes:
         posterior: the network, with the posterior and the prior of its weights.
@@ -71,7 +71,7 @@ class NaturalGradientMethod(Method):
 
     @property
     def decays(self) -> dict[str, float]:
-        """Those of the optimiser, for the task that is trained."""
+        """The optimiser's decays in the current task."""
         beta2 = decay_within(self.task.steps) if self.beta2 is None else self.beta2
         return {"beta1": self.beta1, "beta2": beta2}
 
@@ -81,21 +81,21 @@ class NaturalGradientMethod(Method):
         """An optimiser that moves these means and precisions.
 
         Args:
-            posteriors: of the body and the heads of the task.
+            posteriors: posteriors of the body and of the task's heads.
             lr: the learning rate.
             ess: the effective sample size.
         """
         raise NotImplementedError
 
     def make_optimizer(self, make: MakeOptimizer) -> Optimizer:
-        """Start the optimiser afresh on the body and the heads of the task."""
+        """Make a new optimiser over the body and the heads of the task."""
         group = super().make_optimizer(make).param_groups[0]
         ess = effective_sample_size(self.task.points, self.kl_weight)
         lr = float(group.get("task_lr", group["lr"]))
         return self.natural_optimizer(self.posterior.start(self.heads), lr, ess)
 
     def penalty(self) -> Tensor | float:
-        """KL(q || p) in nats, for whoever reads the loss; its gradient is in the optimiser."""
+        """KL(q || p) in nats, for the value of the loss; its gradient is in the optimiser."""
         return self.posterior.kl(self.heads) if self.loss_value else 0.0
 
     def end_task(self, task: Task) -> None:

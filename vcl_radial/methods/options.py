@@ -1,8 +1,8 @@
 """A recipe's options, checked against the constructors that take them.
 
-The options of a class are the keyword parameters of its constructors: its own, and where that takes
-`**settings`, those of the class that it is derived from, and so on. What a constructor sets for the
-class that it is derived from is no option; the class says so beside it:
+The options of a class are the keyword parameters of its constructor and, if that takes
+`**settings`, those of its base class's constructor, and so on. What a constructor sets for its base
+class is no option; the class states so:
 
     fixed_options = frozenset({"features"})
 """
@@ -23,23 +23,23 @@ from vcl_radial.config import outside, ranges
 from vcl_radial.errors import UserError
 from vcl_radial.methods.base import Method
 
-_OF_THE_RECIPE = ("prior_scale", "initial_noise")
-"""Parameters that a recipe's keys of the same name give, unless its options do."""
+_RECIPE_PARAMETERS = ("prior_scale", "initial_noise")
+"""Parameters that the recipe keys of the same name set, unless its options do."""
 
-_OF_STRATEGIES = frozenset(
+_STRATEGY_PARAMETERS = frozenset(
     {
         *("drop_last", "model", "optimizer", "schedule", "tensor_stream"),
         *("criterion", "device", "eval_every", "eval_mb_size", "evaluator", "peval_mode"),
         *("plugins", "train_epochs", "train_mb_size"),
     }
 )
-"""What every Avalanche strategy takes, of the suite and of Avalanche itself."""
+"""Parameters that every Avalanche strategy takes, from the suite and from Avalanche."""
 
 _NOT_FROM_RUNS = {"criterion", "eval_every", "peval_mode", "eval_seed", "likelihood"}
 
 
 def method_class_of(cls: Any) -> type[Method] | None:
-    """The class of a method: itself, or what an Avalanche strategy drives; None of other things."""
+    """The method class of a method or of an Avalanche strategy; None of anything else."""
     method = getattr(cls, "method_class", cls)
     return method if inspect.isclass(method) and issubclass(method, Method) else None
 
@@ -62,27 +62,28 @@ def keywords(cls: type[Any]) -> dict[str, Parameter]:
 
 
 def method_keywords(method: type[Method]) -> set[str]:
-    """The settings that the constructors of a method take, the network not among them."""
+    """The settings that the constructors of a method take, without the network."""
     owners = (*_constructors(method), Method)
     return {name for owner in owners for name in keywords(owner)} - {"network"}
 
 
 @lru_cache(maxsize=1)
 def common_keys() -> frozenset[str]:
-    """What a run gives to every method or to its strategy."""
-    return _OF_STRATEGIES | keywords(Method).keys()
+    """The parameters that a run sets for every method or its strategy."""
+    return _STRATEGY_PARAMETERS | keywords(Method).keys()
 
 
 def options_of(cls: type[Any]) -> Mapping[str, Parameter]:
     """The parameters of a method's, or a strategy's, constructors that recipes set as options.
 
-    Those that every method has and the recipe's keys (`recipe_keys`) are not among them.
+    They exclude the parameters that every method has and the recipe's keys (`recipe_keys`).
     """
     options: dict[str, Parameter] = {}
-    taken = {*common_keys(), *cls.recipe_keys}
+    excluded = {*common_keys(), *cls.recipe_keys}
     for owner in _constructors(cls):
-        options |= {key: p for key, p in keywords(owner).items() if key not in taken | {*options}}
-        taken |= vars(owner).get("fixed_options", frozenset())
+        excluded.update(options)
+        options |= {key: p for key, p in keywords(owner).items() if key not in excluded}
+        excluded |= vars(owner).get("fixed_options", frozenset())
         if not _takes_rest(owner):
             break
     return options
@@ -91,7 +92,7 @@ def options_of(cls: type[Any]) -> Mapping[str, Parameter]:
 @lru_cache(maxsize=256)
 def _model_of(cls: Any) -> type[BaseModel]:
     """The options of a class as a pydantic model, which takes no other keys."""
-    # Aliases: a model cannot have every name as that of a field.
+    # Pydantic does not allow every name as a field's name, but as an alias.
     fields: dict[str, Any] = {
         f"option_{number}": (
             p.annotation,
@@ -103,7 +104,7 @@ def _model_of(cls: Any) -> type[BaseModel]:
 
 
 def _constructors(cls: Any) -> Iterator[Any]:
-    """The classes whose constructors take a method's options, in the order of the calls."""
+    """The classes whose constructors take a method's options, in call order."""
     for owner in cls.__mro__:
         if owner is Method:
             return
@@ -122,69 +123,71 @@ def _takes_rest(cls: type[Any]) -> bool:
 
 
 def _is_required(parameter: Parameter) -> bool:
-    return parameter.default is parameter.empty and parameter.name not in _OF_THE_RECIPE
+    return parameter.default is parameter.empty and parameter.name not in _RECIPE_PARAMETERS
 
 
 def check_options(
-    name: str, cls: Any, options: Mapping[str, Any], above: Collection[str] = ()
+    name: str, cls: Any, options: Mapping[str, Any], recipe_keys: Collection[str] = ()
 ) -> None:
-    """See that a method can be made by a run, and that a recipe's options are what it takes.
+    """Check that a run can make a method, and that the method takes a recipe's options.
 
     Args:
-        name: what the recipe calls the method.
-        cls: the class of the method, or of an Avalanche strategy.
-        options: the recipe's table.
-        above: the recipe's other keys, which belong above [options].
+        name: name of the method in the recipe.
+        cls: class of the method, or of an Avalanche strategy.
+        options: the recipe's [options] table.
+        recipe_keys: the recipe's other keys, which belong above [options].
 
     Raises:
-        UserError: a constructor lacks what all have, or options are unknown, missing, or of another
-            type; it names each of them.
+        UserError: a constructor lacks a parameter that every run sets, or options are unknown,
+            missing, or of another type; the message names each of them.
     """
-    if lacking := _constructor_error(cls):
-        raise UserError(f"strategy = {name!r}: {lacking}")
+    if missing_parameter := _constructor_error(cls):
+        raise UserError(f"strategy = {name!r}: {missing_parameter}")
     try:
         _model_of(cls).model_validate(dict(options))
     except ValidationError as error:
-        wrong = {str(fault["loc"][0]): fault["type"] for fault in error.errors()}
+        kinds = {str(fault["loc"][0]): fault["type"] for fault in error.errors()}
     else:
         return
-    known = options_of(cls)
-    unknown = [key for key, kind in wrong.items() if kind == "extra_forbidden"]
-    missing = [f"options.{key}" for key, kind in wrong.items() if kind == "missing"]
-    faults = [_unknown(name, key, known, above) for key in unknown]
+    parameters = options_of(cls)
+    unknown = [key for key, kind in kinds.items() if kind == "extra_forbidden"]
+    missing = [f"options.{key}" for key, kind in kinds.items() if kind == "missing"]
+    faults = [_unknown_option(name, key, parameters, recipe_keys) for key in unknown]
     if missing and not unknown:  # a misspelt key is the reason why another one is missing
         needed = " and ".join(missing)
         faults.append(f"strategy = {name!r} wants {needed}, which the recipe does not have")
     faults += [
-        f"options.{key} = {value!r} must be {ranges.wanted(value, known[key].annotation)}"
+        f"options.{key} = {value!r} must be {ranges.wanted(value, parameters[key].annotation)}"
         for key, value in options.items()
-        if key in wrong and key in known
+        if key in kinds and key in parameters
     ]
     raise UserError("; ".join(faults))
 
 
-def _unknown(name: str, key: str, known: Collection[str], above: Collection[str]) -> str:
-    """The fault that an option is none of a method's."""
-    if key in common_keys() or key in above:
+def _unknown_option(
+    name: str, key: str, options: Collection[str], recipe_keys: Collection[str]
+) -> str:
+    """The message that a method does not have an option."""
+    if key in common_keys() or key in recipe_keys:
         return (
             f"options.{key} is no option: a run gives {key} to every method, from the keys of the "
             "recipe that stand above [options]"
         )
     fault = f"unknown option {key!r} of strategy = {name!r}: "
-    if not known:
+    if not options:
         return f"{fault}it has no options"
-    if len(known) == 1:
-        return f"{fault}its only option is {next(iter(known))!r}"
-    (nearest,) = get_close_matches(key, known, 1, cutoff=0.0)
-    return f"{fault}the nearest is {nearest!r} (its options are {', '.join(known)})"
+    if len(options) == 1:
+        return f"{fault}its only option is {next(iter(options))!r}"
+    (nearest,) = get_close_matches(key, options, 1, cutoff=0.0)
+    return f"{fault}the nearest is {nearest!r} (its options are {', '.join(options)})"
 
 
 def _constructor_error(cls: type[Any]) -> str | None:
-    """What a user's constructor without `**settings` does not take of what every run gives."""
+    """The message that a user's constructor lacks a parameter that every run sets, if it does."""
     is_method = issubclass(cls, Method)
     needed = common_keys() - _NOT_FROM_RUNS - {"network"}
     if is_method:
-        needed -= _OF_STRATEGIES
+        needed -= _STRATEGY_PARAMETERS
     for owner in _constructors(cls):
         if owner.__module__.startswith("vcl_radial."):
             return None
@@ -199,20 +202,20 @@ def _constructor_error(cls: type[Any]) -> str | None:
 
 
 def not_made(name: str, cls: type[Any], options: Mapping[str, Any], error: Exception) -> UserError:
-    """The error that a method's constructor has refused a recipe's options, with its message."""
+    """The error that a method's constructor rejects a recipe's options, with its message."""
     message = outside.format_error(error, cls)
     return UserError(f"strategy = {name!r} with options {dict(options)}: {message}")
 
 
-def require_base(made: Any) -> None:
-    """See that a constructor has called that of the class it is derived from.
+def require_base(learner: Any) -> None:
+    """Check that a method's or strategy's constructor has called its base class's.
 
     Raises:
         UserError: it has not.
     """
-    if not hasattr(made, "model") and not hasattr(made, "network"):
-        arguments = "network, **settings" if isinstance(made, Method) else "**settings"
+    if not hasattr(learner, "model") and not hasattr(learner, "network"):
+        arguments = "network, **settings" if isinstance(learner, Method) else "**settings"
         raise UserError(
-            f"{type(made).__name__}.__init__ does not make the method: begin it with "
+            f"{type(learner).__name__}.__init__ does not make the method: begin it with "
             f"super().__init__({arguments})"
         )

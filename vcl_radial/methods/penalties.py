@@ -1,7 +1,7 @@
-"""What is looked at of a method's penalty while it is trained, on every track alike.
+"""Checks of a method's penalty during training, the same on every track.
 
-`vcl-radial check` looks closer; this costs next to nothing, and ends a run with a line where it
-would go on as if there were no penalty.
+`vcl-radial check` tests more. These cost almost nothing, and end a run with one line where it would
+otherwise continue as if there were no penalty.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from vcl_radial.nn import variational_weights
 
 
 class PenaltyUpkeep:
-    """See that the penalty is one number with a gradient: where a task starts, and after a step.
+    """Check that the penalty is one number with a gradient: where a task starts, and after a step.
 
     Args:
-        method: whose task has begun.
-        number: of the task, from 0.
+        method: method whose task has begun.
+        number: number of the task, from 0.
 
     Raises:
-        UserError: it is not; names the class, what it gives and the mend.
-        Diverged: it is no finite number where the task starts.
+        UserError: it is not; the message names the class, the value and the fix.
+        Diverged: the penalty is not finite where the task starts.
     """
 
     def __init__(self, method: Method, number: int) -> None:
@@ -37,19 +37,20 @@ class PenaltyUpkeep:
         self.look("at the start of")
 
     def after_step(self) -> None:
-        """Look again after the first step: at the weights of the last task many a penalty is 0.
+        """Check again after the first step: at the last task's weights many penalties are 0.
 
-        What is not finite by then is left to whoever looks at the loss: the step may be too long.
+        A penalty that is not finite by then is left to the check of the loss: the step may be too
+        long.
         """
         if not self._stepped:
             self._stepped = True
             self._penalty()
 
     def look(self, when: str) -> Any:
-        """What `penalty` gives now; 0 where it cannot be asked at this moment.
+        """The checked penalty; 0 if it cannot be computed at this moment.
 
         Args:
-            when: before the words "task 2", for what is said.
+            when: what precedes "task 2" in the message, such as "at the start of".
         """
         penalty = self._penalty()
         value = float(torch.as_tensor(penalty).detach())
@@ -63,29 +64,29 @@ class PenaltyUpkeep:
         return penalty
 
     def _penalty(self) -> Any:
-        # Where it asks for more than the weights it fails here, and is heard of in its place.
-        penalty = _penalty_of(self._method, otherwise=0)
+        # A penalty that needs more than the weights fails here, and training reports its error.
+        penalty = _penalty_of(self._method, default=0)
         source = source_of(self._method)
-        # That of frozen weights is a constant.
+        # The penalty of frozen weights is a constant.
         frozen = not all(weight.requires_grad for weight in self._method.network.parameters())
-        if wrong := malformed(penalty, source.gradient_elsewhere or frozen):
-            raise UserError(f"penalty() of {type(source).__name__} {wrong}")
+        if fault := malformed(penalty, source.gradient_elsewhere or frozen):
+            raise UserError(f"penalty() of {type(source).__name__} {fault}")
         return penalty
 
 
 def check_kl(method: Method) -> None:
-    """See that a posterior that is trained has its KL in the objective; before a first task.
+    """Check that the objective of a posterior contains its KL, before the first task.
 
     Args:
-        method: that has learned nothing yet, before or after its first task has begun.
+        method: method that has learned nothing; its first task may have begun.
 
     Raises:
-        UserError: it is 0 where it starts; names the class and the mend.
+        UserError: the penalty is 0; the message names the class and the fix.
     """
     if not list(variational_weights(method.network, [])):
         return
     with torch.no_grad():
-        penalty = _penalty_of(method, otherwise=None)
+        penalty = _penalty_of(method, default=None)
     one_number = penalty.numel() == 1 if isinstance(penalty, Tensor) else _is_plain(penalty)
     if one_number and not float(penalty):
         source = source_of(method)
@@ -98,17 +99,17 @@ def check_kl(method: Method) -> None:
 
 
 def malformed(penalty: Any, gradient_elsewhere: bool = False) -> str | None:
-    """What is wrong with what `penalty()` gives, if it is not one number with a gradient, nor 0.
+    """The fault of a penalty that is neither one number with a gradient nor 0; None without one.
 
     Args:
-        penalty: what `penalty()` gives, while gradients are recorded.
+        penalty: return value of `penalty()`, while gradients are recorded.
         gradient_elsewhere: whether its gradient may be in the step or in the optimiser.
     """
     if isinstance(penalty, Tensor):
         if penalty.numel() != 1:
             return f"gives shape {tuple(penalty.shape)}: sum it to one number"
         value = float(penalty.detach())
-        # Of 0 without a gradient nothing is lost, and what is not finite has a line of its own.
+        # A 0 without a gradient loses nothing; another check reports what is not finite.
         if penalty.requires_grad or gradient_elsewhere or not value or not math.isfinite(value):
             return None
         return (
@@ -121,14 +122,14 @@ def malformed(penalty: Any, gradient_elsewhere: bool = False) -> str | None:
 
 
 def source_of(method: Method) -> Any:
-    """Who states the penalty of a method: itself, or a user's strategy that drives it."""
+    """The object that defines a method's penalty: the method, or a user's strategy around it."""
     source = getattr(method.penalty, "__self__", method)
     return source if hasattr(source, "gradient_elsewhere") else method
 
 
-def _penalty_of(method: Method, otherwise: Any) -> Any:
-    """What `penalty` gives with its value, or something else where it fails."""
-    penalty = otherwise
+def _penalty_of(method: Method, default: Any) -> Any:
+    """A method's penalty with its value, or a default if it fails."""
+    penalty = default
     loss_value, method.loss_value = method.loss_value, True
     with suppress(Exception), seeded_rng(0, method.device):
         penalty = method.penalty()

@@ -1,20 +1,20 @@
 """Variational continual learning whose steps respect the tip of the cone (proximal steps).
 
-With the scales held, the KL of a group to its carried prior is a function k(r) of how far its mean
-has gone, r = ||a|| with a = (mean - prior_mean) / prior_scale. A radial posterior's has a tip,
+With fixed scales, the KL of a group to its carried prior is a function k(r) of the distance of its
+mean, r = ||a|| with a = (mean - prior_mean) / prior_scale. A radial posterior's KL has a tip,
 
     k'(0) ~ sqrt(pi / 2) (D - 1) / sqrt(S) > 0,    S = mean(s^2), for equal scales s
 
-where a gradient step does not come to rest. Here the optimiser steps along the gradient of the NLL
-to a', r' = ||a'||, and the KL then draws the group back along that ray:
+where gradient steps do not converge. Here the optimiser steps along the gradient of the NLL to a',
+r' = ||a'||, and the KL then draws the group back along that ray:
 
     r = argmin_{r >= 0}  h/2 (r - r')^2 + w (r - r_0) k'(r_0) = max(0, r' - w k'(r_0) / h)
 
 with r_0 the distance before the step, w = kl_weight / N, and h the optimiser's metric along
-the ray, h = sum_i n_i^2 prior_scale_i^2 / rate_i. (The tangent at r_0 lies above k but for the
+the ray, h = sum_i n_i^2 prior_scale_i^2 / rate_i. (The tangent at r_0 lies above k except for the
 curvature of r^2/2: D is large, and k grows as a logarithm.) For squared distances this is a step of
-weight decay that is decoupled from Adam's moments; with a tip a group stays exactly where it was
-until the data pull harder than the prior holds (Parikh and Boyd 2014, section 6.5).
+weight decay that is decoupled from Adam's moments; with a tip a group stays exactly at its prior
+until the data pull harder than the prior (Parikh and Boyd 2014, section 6.5).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from vcl_radial.nn.lanes import LaneBlock
 from vcl_radial.posteriors import Posterior
 
 _AT_THE_TIP = 1e-4
-"""A distance, in the prior's scales, at which the slope is that of the tip."""
+"""Distance, in the prior's scales, at which the slope is that of the tip."""
 
 
 class Cone(NamedTuple):
@@ -50,20 +50,20 @@ class Cone(NamedTuple):
     prior_scale: Tensor
 
     @classmethod
-    def of(cls, block: PosteriorBlock) -> Cone:
-        """Of a block of a network."""
+    def from_block(cls, block: PosteriorBlock) -> Cone:
+        """The cone of a block of a network."""
         families = block.family, block.prior_family
         return cls(*families, block.mean, block.scale(), block.prior_mean, block.prior_scale)
 
     def shift(self) -> Tensor:
-        """How far the mean of each group has gone, a in `[..., groups, D]`."""
+        """The shift a of each group's mean, `[..., groups, D]`."""
         return (self.mean - self.prior_mean) / self.prior_scale
 
     def kl_gradient(self, shift: Tensor) -> Tensor:
-        """Of the KL at means that have gone so far, with respect to the shift."""
+        """Gradient of the KL with respect to the shift, at this shift."""
         pairs = [(shift, self.scale / self.prior_scale)]
         gradients = self.family.kl_gradients(self.prior_family, pairs)
-        assert gradients is not None  # the constructor of the method has seen to it
+        assert gradients is not None  # the method's constructor has checked it
         ((by_shift, _),) = gradients
         return by_shift
 
@@ -73,48 +73,48 @@ class Cone(NamedTuple):
         return (gradient * ray).sum(-1, keepdim=True)
 
     @torch.no_grad()
-    def draw_back(self, before: Tensor, weight: Tensor | float, rates: Tensor | float) -> None:
-        """The proximal step of the means, in place.
+    def draw_back(self, start: Tensor, weight: Tensor | float, rates: Tensor | float) -> None:
+        """Make the proximal step of the means, in place.
 
         Args:
-            before: r_0 of each group, `[..., groups, 1]`, in the prior's scales.
-            weight: w, of the KL, per point.
-            rates: what the optimiser multiplies the (averaged) gradient of each weight with.
+            start: r_0 of each group, `[..., groups, 1]`, in the prior's scales.
+            weight: w, the weight of the KL per point.
+            rates: the optimiser's factor of the (averaged) gradient of each weight.
         """
         shift = self.shift()
-        now = _distance(shift)
-        ray = shift / now.clamp(min=torch.finfo(now.dtype).tiny)
+        distance = _distance(shift)
+        ray = shift / distance.clamp(min=torch.finfo(distance.dtype).tiny)
         stiffness = self.prior_scale.square() / rates
         metric = (ray.square() * stiffness).sum(-1, keepdim=True)
-        drawn = weight * self.slope(ray, before) / metric
-        # A group that has not moved has no ray, and its 0 / 0 is no number.
-        kept = (1 - drawn / now).clamp(min=0).nan_to_num(nan=0.0)
-        self.mean.copy_(self.prior_mean + kept * (self.mean - self.prior_mean))
+        drawn = weight * self.slope(ray, start) / metric
+        # A group that has not moved has no ray, and its 0 / 0 is NaN.
+        factor = (1 - drawn / distance).clamp(min=0).nan_to_num(nan=0.0)
+        self.mean.copy_(self.prior_mean + factor * (self.mean - self.prior_mean))
 
 
 class ProximalLaneStep(LaneStep):
-    """The step of many runs at once; Adam's."""
+    """The step of many runs at once, with Adam."""
 
     def means_are_free(self, block: LaneBlock) -> bool:
         """Whether the prior is carried: it draws the means back instead."""
         return block.carried
 
     def step_block(self, k: int, block: LaneBlock, gradient: native.Gradient) -> None:
-        """As in `LaneStep`, but that a carried prior draws the means back."""
+        """Step like `LaneStep`; a carried prior draws the means back."""
         tensors = block.mean, block.scale, block.prior_mean, block.prior_scale
         cone = Cone(block.family, block.prior_family, *tensors)
-        before = _distance(cone.shift()) if block.carried else None
+        start = _distance(cone.shift()) if block.carried else None
         super().step_block(k, block, gradient)
-        if before is not None:
+        if start is not None:
             rates = self.adam.rates(2 * k, len(block.mean), self.rate)
-            cone.draw_back(before, per_lane(self.kl_factor, block.mean), rates)
+            cone.draw_back(start, per_lane(self.kl_factor, block.mean), rates)
 
 
 class ProximalVCL(VCL):
     """VCL in which the KL moves the means by a proximal step; the scales follow its gradient.
 
     Args:
-        settings: those of `Method`.
+        settings: settings of `Method`.
 
     Raises:
         UserError: the posterior's KL has no gradient in closed form, or the optimiser is neither
@@ -133,11 +133,7 @@ class ProximalVCL(VCL):
             )
 
     def check_optimizer(self, optimizer: Optimizer) -> None:
-        """See that it is Adam or SGD, in whose metric the KL draws back.
-
-        Raises:
-            UserError: it is neither.
-        """
+        """Raise `UserError` unless it is Adam or SGD, in whose metric the KL draws back."""
         if not isinstance(optimizer, (Adam, SGD)):
             raise UserError(
                 f"strategy = 'proximal_vcl' steps in the metric of Adam or SGD, not of "
@@ -151,7 +147,7 @@ class ProximalVCL(VCL):
 
     @torch.no_grad()
     def step(self, optimizer: Optimizer) -> None:
-        """Step without the KL's gradient of the carried means, then draw these back."""
+        """Step without the KL's gradient of the carried means, then draw these means back."""
         weight = self.kl_weight / self.task.points
         carried = [
             block
@@ -160,17 +156,17 @@ class ProximalVCL(VCL):
             and block.mean.requires_grad
             and (self._closed_form or block.mean.grad is not None)
         ]
-        before = []
+        distances = []
         for block in carried:
-            cone = Cone.of(block)
+            cone = Cone.from_block(block)
             shift = cone.shift()
-            before.append(_distance(shift))
+            distances.append(_distance(shift))
             if self._closed_form is None:
                 assert block.mean.grad is not None
                 block.mean.grad.sub_(cone.kl_gradient(shift) / block.prior_scale, alpha=weight)
         self.step_along(optimizer, carried)
-        for block, distance in zip(carried, before, strict=True):
-            Cone.of(block).draw_back(distance, weight, step_rates(block.mean, optimizer))
+        for block, distance in zip(carried, distances, strict=True):
+            Cone.from_block(block).draw_back(distance, weight, step_rates(block.mean, optimizer))
 
 
 def _distance(shift: Tensor) -> Tensor:
@@ -179,7 +175,7 @@ def _distance(shift: Tensor) -> Tensor:
 
 
 def step_rates(parameter: Tensor, optimizer: Optimizer) -> Tensor | float:
-    """What the optimiser multiplies the (averaged) gradient of each weight with."""
+    """The optimiser's factor of the (averaged) gradient of each weight."""
     (group,) = (g for g in optimizer.param_groups if any(p is parameter for p in g["params"]))
     rate: float = group["lr"]
     if not isinstance(optimizer, Adam):

@@ -11,12 +11,12 @@ from vcl_radial.methods.base import Method
 
 
 class QuadraticMethod(Method):
-    """A method whose past is one `Quadratic`: its penalty and its state; define `end_task`.
+    """A method whose past is one `Quadratic`: its penalty and its state; subclasses add `end_task`.
 
-    The heads of other tasks have no part in the penalty and are not carried.
+    The penalty leaves out the heads of other tasks, and they are not carried.
 
     Attributes:
-        past: what the finished tasks left.
+        past: the quadratic of the finished tasks.
 
     Raises:
         UserError: the network has a posterior: this family of methods holds point estimates.
@@ -29,7 +29,7 @@ class QuadraticMethod(Method):
         self.past = Quadratic()
 
     def penalty(self) -> Tensor | float:
-        """R of the body and of the heads in use, in nats (or its gradient only)."""
+        """R of the body and of the heads in use, in nats (or only its gradient)."""
         return self.past.penalty(self.parameters_in_use(), self.loss_value)
 
     def state_dict(self) -> dict[str, Any]:
@@ -37,6 +37,6 @@ class QuadraticMethod(Method):
         return super().state_dict() | {"past": self.past.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take over what `state_dict` gave."""
+        """Load what `state_dict` returned."""
         super().load_state_dict(state)
         self.past.load_state_dict(state["past"], self.device)

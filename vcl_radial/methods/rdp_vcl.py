@@ -9,8 +9,8 @@ task's posterior is the next task's prior, as in `vcl`:
     KL = sum over groups of KL(vMF(mu, kappa) || vMF(mu_p, kappa_p))
        + sum over the factors of the squared radii of KL(LN(m, s^2) || LN(m_p, s_p^2))
 
-Both are closed forms (see `vcl_radial.posteriors.rdp`). The paper does not learn tasks in sequence:
-it prunes networks. That the posterior is carried forward is this suite's use of it.
+Both are closed forms (see `vcl_radial.posteriors.rdp`). The paper prunes networks and does not
+learn tasks in sequence; this suite carries the posterior forward.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from vcl_radial.methods.serves import not_for
+from vcl_radial.methods.serves import wrong_posterior
 from vcl_radial.methods.vcl import VCL
 from vcl_radial.nn import kl_divergence
 from vcl_radial.nn.rdp import RDPWeights
@@ -37,7 +37,7 @@ class RDPVCL(VCL):
     def __init__(self, network: nn.Module, **settings: Any) -> None:
         super().__init__(network, **settings)
         if not any(isinstance(module, RDPWeights) for module in network.modules()):
-            raise not_for(type(self).__name__, self.posteriors)
+            raise wrong_posterior(type(self).__name__, self.posteriors)
 
     def penalty(self) -> Tensor:
         """KL(q || p) of the body and the heads in use, in nats."""

@@ -1,4 +1,4 @@
-"""Finding the class of a method by what a recipe calls it."""
+"""Find the class of a method by its name in a recipe."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ if TYPE_CHECKING:
 
 _NOT_METHODS = {
     *("base", "carried", "exact_head", "fixed_features", "laplace", "loop", "natural_gradient"),
-    *("modes", "options", "penalties", "quadratic", "registry", "serves", "tasks"),
+    *("modes", "options", "penalties", "quadratic", "registry", "serves", "tasks", "traits"),
 }
-"""What is in the folder beside the methods."""
+"""The modules of `vcl_radial.methods` that define no method."""
 
 
 def built_in() -> list[str]:
-    """The names of the suite's own methods: each is a file of `vcl_radial.methods`."""
+    """The names of the suite's methods: each is a file of `vcl_radial.methods`."""
     modules = pkgutil.iter_modules(vcl_radial.methods.__path__)
     return sorted(module.name for module in modules if module.name not in _NOT_METHODS)
 
 
 def installed() -> list[str]:
-    """The names under which installed packages offer methods, but for those that are built in."""
+    """The names of methods that installed packages offer, without those that are built in."""
     return sorted({offer.name for offer in offers()} - set(built_in()))
 
 
 def names() -> list[str]:
-    """All names that `find_method` knows: built in, and of installed packages."""
+    """All names that `find_method` knows: built-in methods and those of installed packages."""
     return sorted([*built_in(), *installed()])
 
 
@@ -43,48 +43,48 @@ def find_method(name: str) -> type[Any]:
     """The class that a recipe calls `strategy = "name"`.
 
     Args:
-        name: of a built-in method, of an entry point in the group `vcl_radial.strategies` of an
-            installed package, or "package.module:Class".
+        name: name of a built-in method, or of an installed package's entry point in the group
+            `vcl_radial.strategies`, or "package.module:Class".
 
     Returns:
         A subclass of `Method`, or of `vcl_radial.strategies.ContinualStrategy`.
 
     Raises:
-        UserError: there is none, it cannot be imported, it is neither, or it overrides a method of
-            the suite's with one that does not take the same arguments.
+        UserError: the class does not exist, cannot be imported, or is of another kind; or it
+            overrides a method with one that takes other arguments.
     """
     target = _target(name)
     if target is None:
         return built_in_class(name)
-    found = outside.find("strategy", name, None if target == name else target)
+    cls = outside.find("strategy", name, None if target == name else target)
     from vcl_radial.methods.options import method_class_of
 
-    if not inspect.isclass(found) or method_class_of(found) is None:
+    if not inspect.isclass(cls) or method_class_of(cls) is None:
         raise UserError(
             f"strategy = {name!r} is neither a vcl_radial.methods.base.Method nor a "
             "vcl_radial.strategies.ContinualStrategy"
         )
-    outside.check_overrides(found)
-    return found
+    outside.check_overrides(cls)
+    return cls
 
 
 def built_in_class(name: str) -> type[Method]:
-    """The one method that a file of `vcl_radial.methods` defines."""
+    """The only method that a file of `vcl_radial.methods` defines."""
     from vcl_radial.methods.base import Method
 
     module = importlib.import_module(f"{vcl_radial.methods.__name__}.{name}")
-    (found,) = (
+    (cls,) = (
         value
         for value in vars(module).values()
         if inspect.isclass(value)
         and issubclass(value, Method)
         and value.__module__ == module.__name__
     )
-    return found
+    return cls
 
 
 def _target(name: str) -> str | None:
-    """`package.module:Class` of a strategy, or None of a built-in one.
+    """`package.module:Class` of a strategy, or None if it is built in.
 
     Raises:
         UserError: there is no strategy of that name.
@@ -96,8 +96,8 @@ def _target(name: str) -> str | None:
     if (offered := offer(name)) is not None:
         return offered.target
     nearest = get_close_matches(name, names(), 1, cutoff=0.0)[0]
-    others = f"; installed: {', '.join(installed())}" if installed() else ""
+    also = f"; installed: {', '.join(installed())}" if installed() else ""
     raise UserError(
         f"strategy = {name!r} is not known: the nearest is {nearest!r} (built in: "
-        f"{', '.join(built_in())}{others}; your own: 'package.module:Class')"
+        f"{', '.join(built_in())}{also}; your own: 'package.module:Class')"
     )

@@ -2,16 +2,15 @@
 
     loss = ( N_t * mean NLL of the new task + N_past * mean NLL of the buffer ) / (N_t + N_past)
 
-with N_past the number of points that the past tasks had, not the size of the buffer: where the
-buffer is a fair sample of them, the loss estimates that of joint training on all tasks so far, and
-a buffer that holds them all gives it exactly. Each step sees a batch of the task and one of the
-buffer, or all of it where it is no larger than a batch (Chaudhry et al. 2019, "On Tiny Episodic
-Memories in Continual Learning", who give the two equal weights instead).
+with N_past the number of points of the past tasks, not the size of the buffer: if the buffer is a
+fair sample of them, the loss estimates that of joint training on all tasks so far, and a buffer
+with all points gives it exactly. Each step uses a batch of the task and one of the buffer, or the
+whole buffer if it is no larger than a batch (Chaudhry et al. 2019, "On Tiny Episodic Memories in
+Continual Learning", who give the two equal weights instead).
 
-The buffer holds inputs of at most 256 different values, as images are whatever was done to all
-their pixels alike, as one byte for each value and a list of what the bytes stand for, which is
-exact. Other inputs are held as they come. A point has besides a target, a label and a lot, 8 bytes
-each where targets are classes.
+The buffer stores inputs with at most 256 different values as one byte per value and a table of the
+values, which is exact; images are such inputs, also after a function of each pixel. It stores other
+inputs unchanged. A point also has a target, a label and a lot, 8 bytes each if targets are classes.
 """
 
 from __future__ import annotations
@@ -28,29 +27,29 @@ from vcl_radial.methods.base import Method
 from vcl_radial.methods.tasks import Batch, Task, columns
 
 BUFFER_SIZE = 200
-"""Points kept where nothing else is asked for."""
+"""Default number of points in the buffer."""
 
 _BYTE = 2**8
-"""Values that a byte can stand for."""
+"""Number of values of a byte."""
 
 _ROWS = 64
-"""Inputs that show whether others are worth a look."""
+"""Number of inputs that are tested before all are."""
 
 
 class Replay(Method):
-    """Keep some points of each task and go on training on them.
+    """Keep some points of each task and keep training on them.
 
     Args:
-        buffer_size: points kept, of all past tasks together; 200 where `buffer_bytes` is not given.
-        buffer_bytes: keep as many points as these bytes hold, stored as the module says; in place
+        buffer_size: number of stored points of all past tasks; 200 if `buffer_bytes` is not given.
+        buffer_bytes: store as many points as fit into these bytes, in the module's format; instead
             of `buffer_size`.
-        selection: "reservoir" for a uniform sample of all points seen, "class-balanced" for as many
-            of each class of each head as of any other.
-        settings: those of `Method`.
+        selection: "reservoir" for a uniform sample of all past points, "class-balanced" for equal
+            numbers of each class of each head.
+        settings: settings of `Method`.
 
     Raises:
         UserError: the buffer is empty or set twice, or the selection is not known or needs classes;
-            where a task begins or ends, that `buffer_bytes` hold no point.
+            where a task begins or ends, `buffer_bytes` hold no point.
     """
 
     trains_old_heads = True
@@ -78,17 +77,17 @@ class Replay(Method):
         self.buffer_size = BUFFER_SIZE if buffer_size is None else buffer_size
         self.buffer_bytes, self.selection = buffer_bytes, selection
         self.buffer: tuple[Tensor, ...] = ()
-        """Inputs as `coded` has them, targets, task labels and lots of the points kept; nothing
+        """Inputs in the format of `coded`, targets, task labels and lots of the stored points; ()
         before the first task."""
         self.levels = torch.empty(0)
-        """What the bytes of the inputs stand for, `[V]`; empty where the inputs are no bytes."""
+        """Values of the inputs' bytes, `[V]`; empty if the inputs are not stored as bytes."""
         self._inputs: Tensor | None = None  # decoded, within a task
-        self.seen = 0
-        """N_past, the training points of all past tasks."""
+        self.past_points = 0
+        """N_past, the number of training points of all past tasks."""
         self._new_rows = 0
 
     def begin_task(self, task: Task) -> None:
-        """See, before the first task, that the buffer has room for a point."""
+        """Check before the first task that the buffer has room for a point."""
         super().begin_task(task)
         if self.buffer_bytes is not None and not self.buffer:
             batch = next(iter(task.batches()))
@@ -97,7 +96,7 @@ class Replay(Method):
             self._room((batch.x, batch.y, batch.labels, lots), in_bytes=len(levels) > 0)
 
     def extend(self, batch: Batch) -> Batch:
-        """The batch, and behind it one of the buffer."""
+        """The batch, followed by one of the buffer."""
         if not self.buffer:
             return batch
         self._new_rows = len(batch.y)
@@ -113,53 +112,53 @@ class Replay(Method):
         """Mean NLL of all tasks so far, estimated from the batch and the buffer; nats per point."""
         if not self.buffer:
             return super().loss(batch, outputs)
-        n, past = self._new_rows, self.seen / (self.seen + self.task.points)
+        n, past = self._new_rows, self.past_points / (self.past_points + self.task.points)
         new_nll = self.likelihood.nll(outputs[..., :n, :], batch.y[:n])
         old_nll = self.likelihood.nll(outputs[..., n:, :], batch.y[n:])
         return (1 - past) * new_nll + past * old_nll
 
     def end_task(self, task: Task) -> None:
-        """Draw a lot for each point of the task, and keep the points with the lowest lots."""
+        """Draw a lot for each point of the task, and store the points with the lowest lots."""
         new = [*columns(task.batches(), self.device)]
         new.append(torch.rand(len(new[0]), dtype=torch.float64).to(self.device))
-        self.seen += len(new[0])
+        self.past_points += len(new[0])
         old = [*self.buffer] or [column[:0] for column in new]
         if self.buffer:
             old[0] = self.inputs
-        rows = [torch.cat(both) for both in zip(old, new, strict=True)]
-        points = self._kept(rows, in_bytes=True)
+        rows = [torch.cat(pair) for pair in zip(old, new, strict=True)]
+        points = self._selected(rows, in_bytes=True)
         codes, self.levels = coded(points[0])
         if not len(self.levels):
-            points = self._kept(rows, in_bytes=False)
+            points = self._selected(rows, in_bytes=False)
             codes = points[0]
         self.buffer, self._inputs = (codes, *points[1:]), None
 
     @property
     def inputs(self) -> Tensor:
-        """Those of the points kept, as they came; decoded once a task."""
+        """The original inputs of the stored points; decoded once a task."""
         if self._inputs is None:
             self._inputs = decoded(self.buffer[0], self.levels)
         return self._inputs
 
-    def _kept(self, rows: Sequence[Tensor], *, in_bytes: bool) -> list[Tensor]:
-        """The columns of the points to keep, where a value takes a byte or what it takes now."""
+    def _selected(self, rows: Sequence[Tensor], *, in_bytes: bool) -> list[Tensor]:
+        """The columns of the points to store, with values of one byte or of their current size."""
         _, y, tasks, lots = rows
         size = self.buffer_size
         if self.buffer_bytes is not None:
             size = self._room(rows, in_bytes=in_bytes)
-        kept = lowest_lots(y, tasks, lots, size, self.selection == "class-balanced")
-        return [column[kept] for column in rows]
+        chosen = lowest_lots(y, tasks, lots, size, self.selection == "class-balanced")
+        return [column[chosen] for column in rows]
 
     def _room(self, rows: Sequence[Tensor], *, in_bytes: bool) -> int:
-        """How many points fit into `buffer_bytes`.
+        """The number of points that fit into `buffer_bytes`.
 
         Raises:
-            UserError: none does.
+            UserError: no point fits.
         """
         assert self.buffer_bytes is not None
-        x, *others = rows
+        x, *columns = rows
         point = x[0].numel() * (1 if in_bytes else x.element_size())
-        point += sum(column.element_size() for column in others)
+        point += sum(column.element_size() for column in columns)
         levels = _BYTE * x.element_size() if in_bytes else 0
         if (size := (self.buffer_bytes - levels) // point) < 1:
             raise UserError(
@@ -169,23 +168,23 @@ class Replay(Method):
         return size
 
     def state_dict(self) -> dict[str, Any]:
-        """As every method, the buffer, and the number of points that it stands for."""
-        buffer = {"buffer": self.buffer, "levels": self.levels, "seen": self.seen}
+        """The state of every method, the buffer, and the number of points that it represents."""
+        buffer = {"buffer": self.buffer, "levels": self.levels, "seen": self.past_points}
         return super().state_dict() | buffer
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take over what `state_dict` gave."""
+        """Load what `state_dict` returned."""
         super().load_state_dict(state)
         self.buffer = tuple(column.to(self.device) for column in state["buffer"])
         self.levels, self._inputs = state["levels"].to(self.device), None
-        self.seen = state["seen"]
+        self.past_points = state["seen"]
 
 
 def coded(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Inputs as uint8 of the same shape, and the values `[V]` that the bytes stand for.
+    """Inputs as uint8 of the same shape, and the values `[V]` of the bytes.
 
-    Inputs of more than 256 different values, or of other than float32, are given back as they are,
-    with no values.
+    Inputs with more than 256 different values, or of another type than float32, are returned
+    unchanged, with no values.
     """
     nothing = x.new_empty(0)
     if x.dtype != torch.float32 or len(torch.unique(x[:_ROWS])) > _BYTE:
@@ -195,7 +194,7 @@ def coded(x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def decoded(codes: Tensor, levels: Tensor) -> Tensor:
-    """The inputs of which `coded` has made this."""
+    """The original inputs of what `coded` returned."""
     if not len(levels):
         return codes
     return levels.index_select(0, codes.flatten().int()).view(codes.shape)
@@ -205,9 +204,9 @@ def lowest_lots(y: Tensor, tasks: Tensor, lots: Tensor, size: int, balanced: boo
     """The row numbers of the points to keep, in ascending order; at most `size`.
 
     Each point draws one lot uniformly from [0, 1) and keeps it. The points with the lowest lots are
-    a uniform sample of all that ever drew, as a reservoir is, however often it is thinned out.
-    Balanced, the points of each class and task line up by their lots, and the places go to the
-    first of each line, then the second, and so on.
+    a uniform sample of all points so far, like a reservoir, however often it is thinned out. If
+    balanced, the points of each class and task are sorted by their lots, and the first of each line
+    are kept, then the second, and so on.
 
     Shapes: y, tasks and lots `[n]`.
     """
@@ -218,7 +217,7 @@ def lowest_lots(y: Tensor, tasks: Tensor, lots: Tensor, size: int, balanced: boo
         by_line = lines.argsort(stable=True)
         counts = lines.bincount()
         starts = (counts.cumsum(0) - counts).repeat_interleave(counts)
-        place = torch.empty_like(lines)
-        place[by_line] = torch.arange(len(lines), device=lines.device) - starts
-        order = order[place.argsort(stable=True)]
+        rank = torch.empty_like(lines)
+        rank[by_line] = torch.arange(len(lines), device=lines.device) - starts
+        order = order[rank.argsort(stable=True)]
     return order[:size].sort().values

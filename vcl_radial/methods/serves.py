@@ -1,4 +1,4 @@
-"""What a method serves: likelihoods of outputs, and posteriors of weights."""
+"""Check the likelihoods of outputs and the posteriors of weights that a method supports."""
 
 from __future__ import annotations
 
@@ -12,38 +12,38 @@ if TYPE_CHECKING:
     from torch import nn
 
     from vcl_radial.likelihoods import Likelihood
-    from vcl_radial.methods.base import Method
+    from vcl_radial.methods.traits import MethodTraits
 
 POINTS = "none"
 """The posterior of a network of point estimates."""
 
 ANY = "any"
-"""What stands for every variational family."""
+"""The entry of `posteriors` that stands for every variational family."""
 
 
-def check_posterior(who: str, posteriors: Collection[str], posterior: str) -> None:
-    """See that a method is for the posterior that a recipe names; nothing is imported.
+def check_posterior(method: str, posteriors: Collection[str], posterior: str) -> None:
+    """Check that a method supports the posterior that a recipe names; nothing is imported.
 
     Args:
-        who: the method, as it is named in what is said.
+        method: name of the method, for the message.
         posteriors: `Method.posteriors`.
-        posterior: of the recipe, or `package.module:Class` of a user's own.
+        posterior: name in the recipe, or `package.module:Class` of a user's own family.
 
     Raises:
-        UserError: it is not.
+        UserError: the method does not support it.
     """
     is_family = posterior != POINTS
     by_the_user = outside.is_named(posterior) and {*posteriors} != {POINTS}
-    served = posterior in posteriors or by_the_user or (is_family and ANY in posteriors)
-    if posteriors and not served:
-        raise not_for(who, posteriors)
+    supported = posterior in posteriors or by_the_user or (is_family and ANY in posteriors)
+    if posteriors and not supported:
+        raise wrong_posterior(method, posteriors)
 
 
-def check_network(method: Method, network: nn.Module, likelihood: Likelihood) -> None:
-    """See that a method serves a likelihood, and has the point estimates or the posterior it wants.
+def check_network(method: MethodTraits, network: nn.Module, likelihood: Likelihood) -> None:
+    """Check that a method supports a likelihood, and the posterior or point estimates of a network.
 
     Raises:
-        UserError: it does not, or has not.
+        UserError: the method supports one of them not.
     """
     from vcl_radial.nn.weights import VariationalWeights
 
@@ -54,18 +54,20 @@ def check_network(method: Method, network: nn.Module, likelihood: Likelihood) ->
             f"{' and '.join(sorted(method.likelihoods))}"
         )
     has_posterior = any(isinstance(module, VariationalWeights) for module in network.modules())
-    wrong = {*method.posteriors} == {POINTS} if has_posterior else POINTS not in method.posteriors
-    if method.posteriors and wrong:
-        raise not_for(name, method.posteriors)
+    unsupported = (
+        {*method.posteriors} == {POINTS} if has_posterior else POINTS not in method.posteriors
+    )
+    if method.posteriors and unsupported:
+        raise wrong_posterior(name, method.posteriors)
 
 
-def not_for(who: str, posteriors: Collection[str]) -> UserError:
-    """That a method is for other posteriors, in words."""
+def wrong_posterior(method: str, posteriors: Collection[str]) -> UserError:
+    """The error that a method is for other posteriors."""
     if ANY in posteriors:
         from vcl_radial.posteriors.families import all_families
 
         posteriors = {*posteriors, *all_families()} - {ANY}
-    *others, last = map(repr, sorted(posteriors))
-    if not others:
-        return UserError(f"{who} is for posterior = {last}: set that")
-    return UserError(f"{who} is for posterior = {', '.join(others)} or {last}: set one of them")
+    *names, name = map(repr, sorted(posteriors))
+    if not names:
+        return UserError(f"{method} is for posterior = {name}: set that")
+    return UserError(f"{method} is for posterior = {', '.join(names)} or {name}: set one of them")

@@ -1,19 +1,19 @@
 """Synaptic intelligence (Zenke, Poole and Ganguli 2017).
 
-A weight matters by its share in the fall of the task's loss along the path that training took,
-relative to the square of how far it went (Eq. 3 to 5 there):
+A weight matters by its share in the fall of the task's loss along the path of training, relative to
+the square of its distance (Eq. 3 to 5 there):
 
     omega_i = - sum_steps g_i (w_i' - w_i)
     Omega_i = sum_{s < t} omega_{s,i} / (Delta_{s,i}^2 + xi)
     loss = L + c sum_i Omega_i (w_i - w*_i)^2
 
-with w -> w' the step that the optimiser took, g the mini-batch's gradient before it, Delta_s how
-far task s moved the weight in all, xi the damping, w* the weights at the end of the last task.
+with w -> w' a step of the optimiser, g the mini-batch's gradient before it, Delta_s the total move
+of the weight in task s, xi the damping, w* the weights at the end of the last task.
 
 g is the gradient of the task's loss *without* the penalty, so that the omegas sum to the fall of
-the mean NLL: so it is in the paper's own code, and in that of Hsu et al. (2018). The code of van de
-Ven et al. (2022) takes that of the loss with the penalty. As in the paper's code the sum Omega is
-clamped at 0 from below.
+the mean NLL, as in the paper's own code and in that of Hsu et al. (2018). The code of van de Ven et
+al. (2022) takes the gradient with the penalty. As in the paper's code the sum Omega is clamped at 0
+from below.
 
 On the suite's scale R = 1/2 sum_i P_i (w_i - w*_i)^2 in the loss mean NLL + lambda R / N, with
 P = 2 sum_s N_s omega_s / (Delta_s^2 + xi): lambda = `kl_weight` is the paper's c, as long as
@@ -38,21 +38,21 @@ from vcl_radial.methods.tasks import Task
 
 
 class SI(QuadraticMethod):
-    """One anchor, and the sum of all tasks' damped path integrals.
+    """Keep one anchor, and the sum of all tasks' damped path integrals.
 
-    A step takes four more passes over the weights. Between tasks nothing but the penalty is kept;
-    in the middle of one the path integral is a part of the state.
+    A step takes four more passes over the weights. Between tasks only the penalty is kept; in the
+    middle of a task the state includes the path integral.
 
     Args:
-        xi: the damping, in squared weights, above 0.
-        settings: those of `Method`.
+        xi: damping, in squared weights, above 0.
+        settings: settings of `Method`.
     """
 
     def __init__(self, network: nn.Module, *, xi: Positive = 0.1, **settings: Any) -> None:
         super().__init__(network, **settings)
         self.xi = xi
         self.omega: dict[str, Tensor] = {}
-        """The path integral of the task at hand so far, in nats per training point."""
+        """The path integral of the current task so far, in nats per training point."""
         self._start: dict[str, Tensor] = {}
         self._in_task = False
         self._step: list[tuple[str, nn.Parameter, Tensor, Tensor]] = []
@@ -69,7 +69,7 @@ class SI(QuadraticMethod):
 
     @torch.no_grad()
     def begin_task(self, task: Task) -> None:
-        """Remember where the weights start."""
+        """Store the weights at the start of the task."""
         super().begin_task(task)
         in_use = self.parameters_in_use()
         self._start = {name: weight.detach().clone() for name, weight in in_use.items()}
@@ -77,7 +77,7 @@ class SI(QuadraticMethod):
         self._in_task = True
 
     def backward(self, loss: Tensor) -> Tensor:
-        """Fill in the gradients, and remember those of the task's own loss."""
+        """Compute the gradients, and store those of the task's own loss."""
         loss = super().backward(loss)
         with torch.no_grad():
             in_use = self.parameters_in_use()
@@ -96,18 +96,18 @@ class SI(QuadraticMethod):
         return loss
 
     def step(self, optimizer: Optimizer) -> None:
-        """Move the weights, and add what the move was worth."""
+        """Update the weights, and add the step to the path integral."""
         super().step(optimizer)
         with torch.no_grad():
-            for name, weight, gradient, before in self._step:
-                self.omega[name].addcmul_(gradient, before.sub_(weight))
+            for name, weight, gradient, start in self._step:
+                self.omega[name].addcmul_(gradient, start.sub_(weight))
 
     def state_dict(self) -> dict[str, Any]:
         """The network and its past; in the middle of a task, the path integral so far too."""
         return super().state_dict() | ({"omega": self.omega} if self._in_task else {})
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take over what `state_dict` gave."""
+        """Load what `state_dict` returned."""
         super().load_state_dict(state)
         if "omega" in state:
             self.omega = {

@@ -1,9 +1,8 @@
-"""Each task alone: a network of its own for every task (an upper reference without transfer).
+"""Each task alone: a separate network for every task (an upper reference without transfer).
 
-Every network starts from the same initial weights and sees its own task only, so that neither the
-number of the tasks nor their order matters; what the likelihood learns starts afresh too. It is
-told which task a test point comes from, with one head for all tasks too, where the other methods
-are not.
+Every network starts from the same initial weights and learns only its own task, so that neither the
+number of the tasks nor their order matters; the likelihood starts again too. The method knows which
+task a test point comes from, also with one head for all tasks, where the other methods do not.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from vcl_radial.nn import MultiHead
 
 
 class SingleTask(Method):
-    """loss = mean NLL of one task; the next task starts afresh, and the network is kept aside."""
+    """loss = mean NLL of one task; the next task starts from the initial weights again."""
 
     memoryless = True
 
@@ -30,17 +29,17 @@ class SingleTask(Method):
         self.networks: dict[int, nn.Module] = {}
         """The network of each task that has been trained, by the task's number."""
         self.learned: dict[int, dict[str, Tensor]] = {}
-        """What the likelihood has learned of each, such as the noise of its targets."""
+        """The likelihood's state after each task, such as the noise of its targets."""
 
     def begin_task(self, task: Task) -> None:
-        """Start afresh, but for the heads of other tasks and frozen weights."""
+        """Reset all weights except frozen ones and the heads of other tasks."""
         self.likelihood.load_state_dict(self._unlearned)
         super().begin_task(task)
         for module in self._initial.modules():
             if isinstance(module, MultiHead):
                 module.adapt(task.heads)
         frozen = {n for n, p in self.network.named_parameters() if not p.requires_grad}
-        others = tuple(
+        other_heads = tuple(
             f"{name}.heads.{head}."
             for name, module in self.network.named_modules()
             if isinstance(module, MultiHead)
@@ -51,18 +50,18 @@ class SingleTask(Method):
         with torch.no_grad():
             for name, value in self.network.state_dict().items():
                 is_weight = name in initial and isinstance(value, Tensor)
-                if is_weight and name not in frozen and not name.startswith(others):
+                if is_weight and name not in frozen and not name.startswith(other_heads):
                     value.copy_(initial[name])
 
     def end_task(self, task: Task) -> None:
-        """Keep the network aside."""
+        """Store the task's network."""
         self.networks[task.number] = deepcopy(self.network).eval()
         self.learned[task.number] = self.likelihood.state_dict()
 
     def predict(
         self, x: Tensor, task: int | Tensor = 0, *, number: int | None = None, **settings: Any
     ) -> Any:
-        """As every method, with what the likelihood has learned of the task."""
+        """Predict like every method, with the likelihood's state after the task."""
         current = self.likelihood.state_dict()
         self.likelihood.load_state_dict(
             current if number is None else self.learned.get(number, current)
@@ -73,7 +72,7 @@ class SingleTask(Method):
             self.likelihood.load_state_dict(current)
 
     def predictor(self, number: int | None) -> nn.Module:
-        """The task's own network; of a task to come, what it starts with."""
+        """The task's own network; the initial one for a future task."""
         if number in self.networks:
             return self.networks[number]
         if number is not None and number != self.task.number:
@@ -87,7 +86,7 @@ class SingleTask(Method):
         return super().state_dict() | start | {"networks": networks, "learned": dict(self.learned)}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take over what `state_dict` gave."""
+        """Load what `state_dict` returned."""
         super().load_state_dict(state)
         self._initial.load_state_dict(state["initial"])
         self.learned = state["learned"]

@@ -1,8 +1,9 @@
-"""What a method learns from: a batch, and a task."""
+"""The data that a method learns from: a batch, and a task."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -32,28 +33,28 @@ class Batch(NamedTuple):
         return torch.as_tensor(self.task, device=self.y.device).expand(len(self.y))
 
     def at(self, rows: Tensor) -> Batch:
-        """Some of the points, by their numbers `[b]`."""
+        """Some of the points, by their indices `[b]`."""
         task = self.task[rows] if isinstance(self.task, Tensor) else self.task
         return Batch(self.x[rows], self.y[rows], task)
 
     def split(self, size: int) -> Iterator[Batch]:
-        """All points in their order, so many at a time."""
+        """All points in their order, in batches of this size."""
         return map(self.at, torch.split(torch.arange(len(self.y)), size))
 
 
 @dataclass(frozen=True)
 class Task:
-    """The data that are learned from at a time, and how long.
+    """The data of one task, and how long to train on them.
 
     Attributes:
-        number: of the task, from 0.
-        points: N, the training points.
-        batches: gives every training point once, in the order of the data.
-        heads: the labels of the heads that are trained.
-        steps: of the optimiser that are to come.
-        epochs: passes over the data that are to come.
-        batch_size: points of a step.
-        schedule: the factor of the learning rates, given the share of the epochs that is done.
+        number: number of the task, from 0.
+        points: N, the number of training points.
+        batches: returns every training point once, in the order of the data.
+        heads: labels of the heads that are trained.
+        steps: number of optimiser steps.
+        epochs: number of passes over the data.
+        batch_size: number of points in a step.
+        schedule: factor of the learning rates as a function of the fraction of finished epochs.
     """
 
     number: int
@@ -66,16 +67,36 @@ class Task:
     schedule: Schedule = constant
 
 
+def _no_batches() -> Iterator[Batch]:
+    return iter(())
+
+
+NO_TASK = Task(0, 1, _no_batches)
+"""The task of a method that has not begun one."""
+
+
+class WarmUp(NamedTuple):
+    """Epochs before a task's own epochs.
+
+    Attributes:
+        epochs: number of epochs.
+        inside: context manager that is open during these epochs.
+    """
+
+    epochs: int
+    inside: AbstractContextManager[None]
+
+
 def check_batch(batch: Batch, heads: Sequence[int] | None) -> None:
-    """See that every input has its target, and a head of its task.
+    """Check that every input has a target, and a head of its task.
 
     Args:
         batch: some points of a task.
-        heads: the labels of the task's heads; None where the network has one head for all tasks.
+        heads: labels of the task's heads; None where the network has one head for all tasks.
 
     Raises:
         DataError: the batch is empty, or its parts differ in length.
-        UserError: a point is of another head.
+        UserError: a point belongs to another head.
     """
     x, y, task = batch
     if not len(x) or x.shape[:1] != y.shape[:1]:
@@ -92,7 +113,7 @@ def check_batch(batch: Batch, heads: Sequence[int] | None) -> None:
                 f"the heads of a batch of {len(y)} points have shape {list(task.shape)}: give one "
                 "number, or one for each point"
             )
-        # A look at a GPU's values waits for it: `Method.check_labels` does so once a task.
+        # Reading values of a GPU waits for it: `Method.check_labels` does so once a task.
         labels = torch.unique(task).tolist() if task.is_cpu else []
     for label in labels:
         if label not in heads or isinstance(label, bool | float):
@@ -102,26 +123,45 @@ def check_batch(batch: Batch, heads: Sequence[int] | None) -> None:
             )
 
 
-def check_inputs(x: Tensor, whose: str) -> None:
-    """See that inputs `[B, ...]` are finite numbers.
+def check_inputs(x: Tensor, source: str) -> None:
+    """Check that inputs `[B, ...]` are finite numbers.
 
     Args:
         x: the inputs.
-        whose: what they belong to, for the message.
+        source: where the inputs are from, for the message.
 
     Raises:
-        DataError: one is NaN or infinite.
+        DataError: an input is NaN or infinite.
     """
     if (finite := x.isfinite()).all():
         return
     rows = (~finite.reshape(len(x), -1).all(1)).nonzero().flatten()
     raise DataError(
-        f"the inputs of {whose} hold {'NaN' if x.isnan().any() else 'inf'} in {len(rows)} of "
+        f"the inputs of {source} hold {'NaN' if x.isnan().any() else 'inf'} in {len(rows)} of "
         f"{len(x)} rows of a batch, first in row {int(rows[0])}: replace it, or leave the rows out"
     )
 
 
 def columns(batches: Iterable[Batch], device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
-    """Inputs, targets and a label for every row of all points of some batches, on a device."""
+    """Inputs, targets and labels of the rows of some batches, concatenated on a device."""
     x, y, labels = zip(*((batch.x, batch.y, batch.labels) for batch in batches), strict=True)
     return torch.cat(x).to(device), torch.cat(y).to(device), torch.cat(labels).to(device)
+
+
+def calls(
+    batch: Batch, device: torch.device, *, by_head: bool
+) -> Iterator[tuple[tuple[Any, ...], Tensor]]:
+    """The arguments of a network's calls on a batch, inputs `[b, ...]` first, and targets `[b]`.
+
+    Args:
+        batch: some points of a task.
+        device: the network's device.
+        by_head: whether to make a call per head, with its label as the second argument.
+    """
+    x, y, labels = batch.x.to(device), batch.y.to(device), batch.labels.to(device)
+    if not by_head:
+        yield (x,), y
+        return
+    for task in torch.unique(labels).tolist():
+        rows = labels == task
+        yield (x[rows], task), y[rows]

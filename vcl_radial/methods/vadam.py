@@ -2,8 +2,8 @@
 
     q_t = N(mean, 1 / precision) ~ argmin_q  E_q[ -log p(D_t | w) ] + KL(q || q_{t-1})
 
-by steps in the shape of Adam's, whose moving average s of squared mini-batch gradients stands for
-the curvature of the mean NLL:
+by steps like Adam's, whose moving average s of squared mini-batch gradients approximates the
+curvature of the mean NLL:
 
     precision_t = precision_{t-1} + N s
 

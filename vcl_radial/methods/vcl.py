@@ -8,9 +8,9 @@ With a Gaussian family this is Gaussian VCL (Eq. 4 there, without a coreset). Wi
 (Farquhar, Osborne and Gal 2020, section 4.2) the KL holds the Jacobian term that their Eq. 44 is
 missing, in closed form: see `vcl_radial.posteriors.radial_kl`.
 
-Swaroop, Nguyen, Bui and Turner (2019) start the optimisation of each task with little noise, where
-q_(t-1) has much in every weight that no task has needed: `restart` does so. The objective is the
-same, and only where its optimisation starts is another.
+Swaroop, Nguyen, Bui and Turner (2019) start the optimisation of each task with little noise, while
+q_(t-1) has much noise in every weight that no task has needed: `restart` does so. The objective is
+the same; only the start of its optimisation differs.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ class VCL(Method):
     `kl_weight` is the factor of the KL: at 1 the loss is the negative evidence lower bound
     over N, below 1 it is tempered.
 
-    Where it can, training takes the gradient in closed form, which costs little more than a
-    network with point estimates (see `vcl_radial.nn.closed_form`); the loss then holds the KL's
-    value only if `loss_value` asks for it. Plain autograd serves by itself where somebody else adds
-    to the loss or reads `.grad`, a subclass has a penalty, a loss or a step of its own, or a family
-    or a layer has no closed form of its own.
+    Where possible, training takes the gradient in closed form, which costs little more than a
+    network with point estimates (see `vcl_radial.nn.closed_form`); the loss then includes the KL's
+    value only if `loss_value` is set. Plain autograd is used where other code adds to the loss or
+    reads `.grad`, a subclass overrides the penalty, the loss or the step, or a family or a layer
+    has no closed form.
 
     Args:
-        restart: begin every task with the noise that the first one began with, at the means of the
-            last posterior.
-        settings: those of `Method`.
+        restart: begin every task with the initial noise of the first task, at the means of the last
+            posterior.
+        settings: settings of `Method`.
 
     Raises:
         UserError: the network has no posterior.
@@ -80,12 +80,12 @@ class VCL(Method):
     def begin_lane(
         network: nn.Module, heads: Collection[int], *, restart: bool = False, **options: Any
     ) -> None:
-        """Restart the noise, if the option asks for it."""
+        """Restart the noise, if the option is set."""
         if restart:
             restart_noise(network, heads)
 
     def take_over(self, like: type[VCL]) -> None:
-        """Take the gradients over if they have a closed form and a step is as in that class."""
+        """Take the gradients over if they have a closed form and that class defines the step."""
         if (
             all(getattr(type(self), part) is getattr(like, part) for part in _PARTS)
             and not self.gradients_are_read
@@ -95,9 +95,9 @@ class VCL(Method):
 
     @property
     def gradient_elsewhere(self) -> bool:
-        """As of every method: the step of this class has it while it is in closed form."""
-        own = any(getattr(type(self), part) is not getattr(VCL, part) for part in STEP)
-        return own or self._closed_form is not None
+        """Whether a subclass's step may hold the gradient, or the closed form holds it."""
+        overridden = any(getattr(type(self), part) is not getattr(VCL, part) for part in STEP)
+        return overridden or self._closed_form is not None
 
     def penalty(self) -> Tensor | float:
         """KL(q || p) of the body and the heads in use, in nats."""
@@ -113,7 +113,7 @@ class VCL(Method):
         self.step_along(optimizer, ())
 
     def step_along(self, optimizer: Optimizer, free_means: Sequence[PosteriorBlock]) -> None:
-        """Step along the gradients, in closed form without that of the KL by these means."""
+        """Step along the gradients; in closed form without the KL's gradient of these means."""
         if self._closed_form is not None:
             factor = self.kl_weight / self.task.points
             if not self._closed_form.before_step(optimizer, self._blocks, factor, free_means):
@@ -127,7 +127,7 @@ class VCL(Method):
         consolidate(self.network, task.heads)
 
     def forget_caches(self) -> None:
-        """Compute the scales anew from the rhos: the compiled pass keeps its own."""
+        """Drop the scales that the compiled pass keeps; it computes them from the rhos again."""
         if self._closed_form is not None:
             self._closed_form.release()
             self._closed_form = ClosedFormGradients(self.network)
@@ -140,4 +140,4 @@ class VCL(Method):
 
 
 _PARTS = ("penalty", "loss", "backward", "step")
-"""What of a step a subclass may have of its own, which the closed form would pass by."""
+"""Methods of a step whose overrides in a subclass the closed form would skip."""

@@ -2,7 +2,7 @@
 
     q_t = N(mean, 1 / precision) ~ argmin_q  E_q[ -log p(D_t | w) ] + KL(q || q_{t-1})
 
-by natural-gradient steps, in which the squared gradients of single points stand for the Hessian:
+by natural-gradient steps, in which the squared gradients of single points approximate the Hessian:
 
     precision_t = precision_{t-1} + sum_i E_q[ g_i^2 ]
 
@@ -29,10 +29,10 @@ class VOGN(NaturalGradientMethod):
 
     Args:
         damping: added to the curvature in the step of the means only.
-        settings: those of `NaturalGradientMethod`.
+        settings: settings of `NaturalGradientMethod`.
 
     Raises:
-        UserError: an option is out of its range, or the network has other layers than linear ones.
+        UserError: an option is out of its range, or the network has layers that are not linear.
     """
 
     def __init__(self, network: nn.Module, *, damping: NotNegative = 1e-3, **settings: Any) -> None:
@@ -44,7 +44,7 @@ class VOGN(NaturalGradientMethod):
     def natural_optimizer(
         self, posteriors: Sequence[WeightPosterior], lr: float, ess: float
     ) -> Optimizer:
-        """VOGN on these posteriors, with the heads that there are now."""
+        """VOGN on these posteriors, with the current heads."""
         if self._squares is not None:
             self._squares.close()
         self._squares = vogn.GradientSquares(self.posterior.network)

@@ -190,7 +190,7 @@ def check_class(recipe: Any, cls: type[Any]) -> None:
     from vcl_radial.methods.options import check_options, method_class_of
     from vcl_radial.methods.serves import check_posterior
 
-    check_options(recipe.strategy, cls, recipe.options, above=type(recipe).model_fields)
+    check_options(recipe.strategy, cls, recipe.options, recipe_keys=type(recipe).model_fields)
     strategy = f"strategy = {recipe.strategy!r}"
     method = method_class_of(cls)
     for name, reason in recipe.unsupported_hooks.items():
