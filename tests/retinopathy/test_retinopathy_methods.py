@@ -240,7 +240,7 @@ def test_a_strategy_with_a_step_of_its_own_is_refused_before_photographs_are_dec
     user_module("stepping", STRATEGY)
     run = run_of(**points("stepping:Steps"))
     Retinopathy().check_runs([run])
-    message = r"^m: Steps defines optimizer_step\(\) anew, which Avalanche alone calls"
+    message = r"^m: Steps overrides optimizer_step\(\), which Avalanche alone calls"
     with pytest.raises(UserError, match=message):
         Retinopathy().check_data([run], None)
 

@@ -147,7 +147,7 @@ def test_what_the_class_does_not_state_is_that_of_the_method_it_is_derived_from(
 @pytest.mark.parametrize("hook", ["_before_training_exp", "backward", "make_optimizer", "train"])
 def test_a_hook_that_the_loop_does_not_call_is_refused_by_name(hook):
     other = type("Other", (Pull,), {hook: lambda self, *args, **kwargs: None})
-    with pytest.raises(UserError, match=rf"^Other defines {hook}\(\) anew, which Avalanche alone"):
+    with pytest.raises(UserError, match=rf"^Other overrides {hook}\(\), which Avalanche alone"):
         method_of(other, network(None))
 
 

@@ -1,4 +1,4 @@
-"""Callbacks of steps are left out where nobody listens, and only there."""
+"""Callbacks of steps are left out where nobody handles, and only there."""
 
 import pytest
 from avalanche.evaluation.metrics import accuracy_metrics
@@ -6,7 +6,7 @@ from avalanche.logging import InteractiveLogger
 from avalanche.training.plugins import EvaluationPlugin
 from learners import Driven, witness
 
-from vcl_radial.strategies.callbacks import STEP_EVENTS, listens
+from vcl_radial.strategies.callbacks import STEP_EVENTS, handles
 from vcl_radial.strategies.scores import Scores
 
 
@@ -21,17 +21,17 @@ def test_a_plugin_with_callbacks_is_called_in_every_step_in_order():
 
 @pytest.mark.parametrize("event", STEP_EVENTS)
 def test_only_a_plugin_with_a_callback_listens(event):
-    assert listens(witness(**{event: print}), event)
-    assert not listens(witness(), event)
-    assert not listens(EvaluationPlugin(Scores()), event)
+    assert handles(witness(**{event: print}), event)
+    assert not handles(witness(), event)
+    assert not handles(EvaluationPlugin(Scores()), event)
 
 
 def test_an_evaluator_listens_where_its_metrics_or_loggers_do():
     with_metric = EvaluationPlugin(accuracy_metrics(minibatch=True), loggers=[])
     with_logger = EvaluationPlugin(Scores(), loggers=[InteractiveLogger()])
     for evaluator in (with_metric, with_logger):
-        assert listens(evaluator, "after_training_iteration")
-        assert not listens(evaluator, "before_backward")
+        assert handles(evaluator, "after_training_iteration")
+        assert not handles(evaluator, "before_backward")
 
 
 def test_metrics_of_batches_are_still_measured():

@@ -1,7 +1,7 @@
 """A user's Avalanche strategy as a method, for the tracks whose loop is plain PyTorch.
 
-Such a loop asks the strategy's method, and the method asks the strategy what the strategy states:
-its penalty, what happens at the end of a task, and its state.
+Such a loop calls the strategy's method, and the method calls the strategy for what the strategy
+defines: its penalty, the end of a task, and its state.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from vcl_radial.strategies.base import ContinualStrategy
 from vcl_radial.system.quiet import quiet
 
 HOOKS = ("penalty", "consolidate", "state_dict", "load_state_dict")
-"""What of a strategy is asked outside of Avalanche's loop."""
+"""Methods of a strategy that are called outside of Avalanche's loop."""
 
 
 class TaskPoints(Dataset[tuple[Tensor, ...]]):
-    """The points of a task as Avalanche has them: input, target and task label.
+    """The points of a task in Avalanche's form: input, target and task label.
 
-    They are loaded where somebody looks at one of them.
+    They are loaded when the first point is read.
     """
 
     def __init__(self, task: Task) -> None:
@@ -51,12 +51,12 @@ class TaskPoints(Dataset[tuple[Tensor, ...]]):
 
 @dataclass(frozen=True)
 class TaskExperience:
-    """What a strategy may read of an experience.
+    """The part of an experience that a strategy may read.
 
     Attributes:
-        current_experience: the number of the task, from 0.
-        task_labels: of its heads.
-        dataset: its training points, unchanged.
+        current_experience: number of the task, from 0.
+        task_labels: labels of the task's heads.
+        dataset: the task's training points, unchanged.
     """
 
     current_experience: int
@@ -65,7 +65,7 @@ class TaskExperience:
 
     @property
     def task_label(self) -> int:
-        """Of the one head."""
+        """The label of the only head."""
         (label,) = self.task_labels
         return label
 
@@ -74,36 +74,36 @@ def method_of(cls: type[ContinualStrategy], network: nn.Module, **settings: Any)
     """The method of a strategy, made for a network.
 
     Args:
-        cls: of the strategy.
-        network: that it trains.
-        settings: those of `Method`, and what the strategy's constructor takes beside them.
+        cls: class of the strategy.
+        network: network that it trains.
+        settings: settings of `Method`, and further parameters of the strategy's constructor.
 
     Raises:
-        UserError: the strategy has a step or a loop of its own.
+        UserError: the strategy overrides the step or the loop.
     """
     base = ContinualStrategy
-    others = {name for name in dir(base) if name[:2] != "__"} - {*HOOKS, "method_class"}
-    for name in sorted(others):
+    fixed = {name for name in dir(base) if name[:2] != "__"} - {*HOOKS, "method_class"}
+    for name in sorted(fixed):
         if callable(getattr(base, name)) and getattr(cls, name) is not getattr(base, name):
             raise UserError(
-                f"{cls.__name__} defines {name}() anew, which Avalanche alone calls, and this "
+                f"{cls.__name__} overrides {name}(), which Avalanche alone calls, and this "
                 f"track trains without it: define {', '.join(HOOKS)} alone, or derive the class "
                 "from vcl_radial.methods.base.Method"
             )
     with quiet():
         strategy = cls(
             model=network,
-            optimizer=lambda model: Adam(model.parameters()),  # until a task begins
+            optimizer=lambda model: Adam(model.parameters()),  # replaced when a task begins
             device=next(network.parameters()).device,
             evaluator=None,
             **settings,
         )
     require_base(strategy)
-    return _asking(strategy)
+    return _bound_to(strategy)
 
 
-def _asking(strategy: ContinualStrategy) -> Method:
-    """The strategy's method, which asks the strategy for what `HOOKS` names."""
+def _bound_to(strategy: ContinualStrategy) -> Method:
+    """The strategy's method, which calls the strategy's `HOOKS`."""
     method = strategy.method
     plain = type(method)
 
@@ -113,7 +113,7 @@ def _asking(strategy: ContinualStrategy) -> Method:
         strategy.adapted_dataset, strategy.dataloader = points, DataLoader(points, task.batch_size)
         strategy.train_epochs, strategy.train_mb_size = task.epochs, task.batch_size
         strategy.is_training = True
-        # The penalty's gradient is of the strategy's own, in no closed form.
+        # The strategy's own penalty has no closed-form gradient.
         method.gradients_are_read |= type(strategy).penalty is not ContinualStrategy.penalty
         plain.begin_task(method, task)
 

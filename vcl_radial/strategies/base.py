@@ -1,7 +1,7 @@
 """Methods as Avalanche strategies: they train on any Avalanche classification benchmark.
 
-`Strategy(method, ...)` drives a method of `vcl_radial.methods`; a subclass of `ContinualStrategy`
-states `penalty` and `consolidate` itself. Both work with stock plugins, metrics and loggers.
+`Strategy(method, ...)` trains a method of `vcl_radial.methods`; a subclass of `ContinualStrategy`
+defines `penalty` and `consolidate` itself. Both work with Avalanche's plugins, metrics and loggers.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from torch.nn.functional import nll_loss
 from torch.optim import Optimizer
 
 from vcl_radial.data.streams import TensorLoading, TensorStream
-from vcl_radial.errors import Diverged, UserError
+from vcl_radial.errors import Diverged
 from vcl_radial.likelihoods import Categorical
 from vcl_radial.likelihoods.predict import in_mode
 from vcl_radial.methods.base import Method
@@ -27,9 +27,15 @@ from vcl_radial.methods.loop import warm_up
 from vcl_radial.methods.naive import Naive
 from vcl_radial.methods.options import method_keywords
 from vcl_radial.methods.tasks import Batch, Task, check_inputs, columns
+from vcl_radial.methods.traits import MethodTraits
 from vcl_radial.optimizers.schedules import Schedule, constant, set_rates
 from vcl_radial.strategies.callbacks import STEP_EVENTS, StepCallbacks, reads_gradients
-from vcl_radial.strategies.optimizers import optimizer_over, refuse_stale_schedulers, start_afresh
+from vcl_radial.strategies.checks import refuse_other_loss, require_known_heads
+from vcl_radial.strategies.optimizers import (
+    optimizer_over,
+    refuse_stale_schedulers,
+    reset_optimizer,
+)
 from vcl_radial.strategies.task_model import TaskModel
 from vcl_radial.strategies.whole_stream import WholeStream
 
@@ -38,13 +44,15 @@ TRAITS = (
     *("penalty_grows_with_points", "memory_is_mean", "closed_form", "recipe_keys"),
     *("likelihoods", "posteriors"),
 )
-"""Attributes of a method's class that its strategy has too."""
+"""Attributes of a method's class that its strategy takes over."""
 
 _STEP = ("criterion", "backward", "optimizer_step")
-"""What of a step a subclass may have of its own, beside `penalty`."""
+"""Methods of a step that a subclass may override, beside `penalty`."""
 
 
-class ContinualStrategy(StepCallbacks, TensorLoading, WholeStream, SupervisedTemplate):
+class ContinualStrategy(
+    MethodTraits, StepCallbacks, TensorLoading, WholeStream, SupervisedTemplate
+):
     """Learn one experience after another; the past enters the loss as a term in nats.
 
         loss = mean NLL + kl_weight * penalty / N
@@ -56,43 +64,31 @@ class ContinualStrategy(StepCallbacks, TensorLoading, WholeStream, SupervisedTem
             `vcl_radial.nn.MultiHead` and as `network(x)` when not, or an Avalanche
             `MultiTaskModule`; or the method itself, a `vcl_radial.methods.base.Method`.
         optimizer: an optimiser over the model's parameters, or a function that makes one for a
-            module; its state starts afresh with every experience.
-        tensor_stream: what the benchmark was made from, on the strategy's device, to cut batches
-            from; without it Avalanche's own loaders serve.
-        schedule: factor of the learning rates in an epoch, given the share of the task's epochs
-            that is done.
-        drop_last: leave out the last, incomplete batch of each training epoch.
-        settings: those of Avalanche's `SupervisedTemplate`: `train_mb_size`, `train_epochs`,
-            `eval_mb_size`, `device`, `plugins`, `evaluator`, `eval_every`; and those of the method
-            (`kl_weight`, `train_samples`, `eval_samples`, `eval_seed`, `loss_value`, and its
-            own).
+            module; its state is reset at every experience.
+        tensor_stream: the tensors of the benchmark, on the strategy's device, from which batches
+            are cut; without it Avalanche's loaders are used.
+        schedule: factor of the learning rates in an epoch, as a function of the fraction of
+            finished epochs of the task.
+        drop_last: whether to leave out the last, incomplete batch of each training epoch.
+        settings: settings of Avalanche's `SupervisedTemplate`: `train_mb_size`, `train_epochs`,
+            `eval_mb_size`, `device`, `plugins`, `evaluator`, `eval_every`; and settings and options
+            of the method (`kl_weight`, `train_samples`, `eval_samples`, `eval_seed`, `loss_value`).
 
     Raises:
-        UserError: another criterion is given, or an optimiser that cannot serve every experience.
+        UserError: the criterion is another one, or the optimiser cannot be used for every
+            experience.
         DataError: labels do not fit the head, or inputs are not finite numbers.
         Diverged: the loss is not a finite number at the end of an epoch.
     """
 
     method_class: ClassVar[type[Method]] = Naive
-    """The method that a strategy makes of a network; a user's class states its past itself."""
+    """The method that a strategy makes of a network; a user's class defines its past itself."""
 
     optimizer: Optimizer
 
-    # The traits of a method, of the same names.
-    needs_whole_stream = Method.needs_whole_stream
-    memoryless = Method.memoryless
-    trains_old_heads = Method.trains_old_heads
-    penalty_off_minimum = Method.penalty_off_minimum
-    penalty_grows_with_points = Method.penalty_grows_with_points
-    memory_is_mean = Method.memory_is_mean
-    closed_form = Method.closed_form
-    recipe_keys = Method.recipe_keys
-    likelihoods = Method.likelihoods
-    posteriors = Method.posteriors
-
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Take the traits of a `method_class` that the class names."""
-        # Avalanche's own hook refuses keywords that no strategy names: those of a method.
+        """Take over the traits of the class's `method_class`."""
+        # Avalanche's hook rejects keywords that no strategy names, such as those of a method.
         super(BaseTemplate, cls).__init_subclass__(**kwargs)
         if "method_class" in vars(cls):
             for trait in TRAITS:
@@ -109,18 +105,18 @@ class ContinualStrategy(StepCallbacks, TensorLoading, WholeStream, SupervisedTem
         tensor_stream: TensorStream | None = None,
         **settings: Any,
     ) -> None:
-        taken = method_keywords(self.method_class) & settings.keys()
-        of_method = {key: settings.pop(key) for key in taken}
+        keywords = method_keywords(self.method_class) & settings.keys()
+        method_settings = {key: settings.pop(key) for key in keywords}
         if isinstance(model, Method):
-            if of_method:
-                names = ", ".join(sorted(of_method))
-                raise TypeError(f"{names}: the method that is made has its own")
+            if method_settings:
+                names = ", ".join(sorted(method_settings))
+                raise TypeError(f"{names}: set them where the method is made")
             self.__dict__.update({trait: getattr(model, trait) for trait in TRAITS})
-        method = model if isinstance(model, Method) else self.method_class(model, **of_method)
+        method = model if isinstance(model, Method) else self.method_class(model, **method_settings)
         self.method: Method = method
-        foreign = _require_known_heads(method)
+        foreign = require_known_heads(method)
         self._make_optimizer = None if isinstance(optimizer, Optimizer) else optimizer
-        _refuse_other_loss(settings.setdefault("criterion", nn.CrossEntropyLoss()))
+        refuse_other_loss(settings.setdefault("criterion", nn.CrossEntropyLoss()))
         task_model = method.network if foreign else TaskModel(method)
         super().__init__(
             model=task_model,
@@ -128,11 +124,11 @@ class ContinualStrategy(StepCallbacks, TensorLoading, WholeStream, SupervisedTem
             **settings,
         )
         method.check_optimizer(self.optimizer)
-        # Modules that Avalanche adapts to an experience; a network of the suite has none.
-        inside = (isinstance(module, DynamicModule) for module in method.network.modules())
-        self._adapts_inside = foreign or any(inside)
-        self._asked = self.optimizer
-        self._of_method: Optimizer | None = None
+        # Avalanche adapts these modules to an experience; a network of the suite has none.
+        dynamic = (isinstance(module, DynamicModule) for module in method.network.modules())
+        self._has_dynamic_modules = foreign or any(dynamic)
+        self._plain_optimizer = self.optimizer
+        self._method_optimizer: Optimizer | None = None
         cls = type(self)
         own_penalty = cls.penalty is not ContinualStrategy.penalty
         if own_penalty:
@@ -144,10 +140,10 @@ class ContinualStrategy(StepCallbacks, TensorLoading, WholeStream, SupervisedTem
         self.tensor_stream = tensor_stream
         self.mb_logits: Tensor | None = None
 
-    # The contract of a subclass.
+    # A subclass may override these.
 
     def penalty(self) -> Tensor | float:
-        """What the past asks of the weights, a scalar in nats; 0 for a method without memory."""
+        """The penalty that the past puts on the weights, a scalar in nats; 0 without memory."""
         return type(self.method).penalty(self.method)
 
     def consolidate(self, experience: Any) -> None:
@@ -155,13 +151,13 @@ class ContinualStrategy(StepCallbacks, TensorLoading, WholeStream, SupervisedTem
         type(self.method).end_task(self.method, self.method.task)
 
     def state_dict(self) -> dict[str, Any]:
-        """All that is carried from task to task, as plain tensors; extend it for more than that."""
+        """All that is carried from task to task, as plain tensors; subclasses extend it."""
         memory = type(self.method).state_dict(self.method)
         del memory["network"]  # the model holds it
         return {"model": self.model.state_dict()} | memory
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take over what `state_dict` gave."""
+        """Load what `state_dict` returned."""
         self.method.check_state(state)
         self.model.load_state_dict(state["model"])
         memory = {**state, "network": self.network.state_dict()}
@@ -173,7 +169,7 @@ class ContinualStrategy(StepCallbacks, TensorLoading, WholeStream, SupervisedTem
         return self.method.network
 
     def __getattr__(self, name: str) -> Any:
-        """What is the method's own, such as `past` or `posterior`."""
+        """An attribute of the method, such as `past` or `posterior`."""
         method = self.__dict__.get("method")
         if name.startswith("_") or not hasattr(method, name):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
@@ -190,12 +186,12 @@ class ContinualStrategy(StepCallbacks, TensorLoading, WholeStream, SupervisedTem
 
     @property
     def loss_value(self) -> bool:
-        """Whether the loss holds the penalty's value."""
+        """Whether the loss includes the penalty's value."""
         return self.method.loss_value
 
     @loss_value.setter
-    def loss_value(self, wanted: bool) -> None:
-        self.method.loss_value = wanted
+    def loss_value(self, value: bool) -> None:
+        self.method.loss_value = value
 
     @property
     def tasks(self) -> list[int]:
@@ -214,21 +210,21 @@ class ContinualStrategy(StepCallbacks, TensorLoading, WholeStream, SupervisedTem
 
     @property
     def _batch(self) -> Batch:
-        """What the step is made on; a plugin may have changed it."""
+        """The batch of the step; a plugin may have changed it."""
         return Batch(self.mb_x, self.mb_y, self._task_of_step)
 
     def _minibatch(self) -> Batch:
-        """The mini-batch, its task as one number where there is but one."""
-        task, label_of_row = self.sole_task, self.mb_task_id
-        # A number, not a label per row: nobody has to look at those and wait for the device.
+        """The mini-batch, with one number as its task if all rows have the same."""
+        task, row_labels = self.sole_task, self.mb_task_id
+        # Reading a label per row would wait for the device.
         foreign = isinstance(self.network, MultiTaskModule)
-        return Batch(self.mb_x, self.mb_y, label_of_row if foreign or task is None else task)
+        return Batch(self.mb_x, self.mb_y, row_labels if foreign or task is None else task)
 
     def forward(self) -> Tensor:
-        """The current mini-batch's output `[B, C]`: logits in training, log-predictive else.
+        """The current mini-batch's output `[B, C]`: logits in training, else the log-predictive.
 
         With several training samples the output is the log of their mean probability; the loss
-        looks at each of them.
+        uses each of them.
         """
         if not self.is_training:
             batch, number = self._minibatch(), self.experience.current_experience
@@ -249,28 +245,28 @@ class ContinualStrategy(StepCallbacks, TensorLoading, WholeStream, SupervisedTem
         return self.method.loss(self._batch, self.mb_logits)
 
     def backward(self) -> None:
-        """Fill in the gradients."""
+        """Compute the gradients."""
         self.loss: Tensor = self.method.backward(self.loss)
 
     def optimizer_step(self) -> None:
-        """Move the weights."""
+        """Update the weights."""
         self.method.step(self.optimizer)
 
     # A task.
 
     def train_dataset_adaptation(self, **kwargs: Any) -> None:
-        """The experience's data, as far as the method trains on them."""
+        """Select the points of the experience that the method trains on."""
         super().train_dataset_adaptation(**kwargs)
         rows = self.method.select(self._all_points)
         if rows is not None:
             self.adapted_dataset = self.adapted_dataset.subset(rows.tolist())
 
     def check_model_and_optimizer(self, **kwargs: Any) -> None:
-        """Make the heads of a task, begin it, and start the optimiser afresh."""
+        """Make the heads of a task, begin it, and reset the optimiser."""
         boundary = _at_task_boundary(self.experience, before=True)
         if self.optimized_param_id is None and self._make_optimizer is None:
-            # Avalanche has to see the parameters before there are new heads.
-            start_afresh(super().make_optimizer, **kwargs)
+            # Avalanche must know the parameters before new heads are made.
+            reset_optimizer(super().make_optimizer, **kwargs)
         if boundary:
             self.model = self.model_adaptation()
         self.method.gradients_are_read = self._has_own_step or reads_gradients(self.plugins)
@@ -279,10 +275,10 @@ class ContinualStrategy(StepCallbacks, TensorLoading, WholeStream, SupervisedTem
             self.make_optimizer(**kwargs)
 
     def model_adaptation(self, model: nn.Module | None = None) -> nn.Module:
-        """Make the heads of the experience; an evaluation does not look at all the others."""
+        """Make the heads of the experience; an evaluation skips Avalanche's slower adaptation."""
         model = self.model if model is None else model
-        elsewhere = self.device != next(model.parameters()).device
-        if self.is_training or self._adapts_inside or elsewhere:
+        other_device = self.device != next(model.parameters()).device
+        if self.is_training or self._has_dynamic_modules or other_device:
             adapted: nn.Module = super().model_adaptation(model)
             return adapted
         assert isinstance(model, TaskModel)
@@ -290,28 +286,28 @@ class ContinualStrategy(StepCallbacks, TensorLoading, WholeStream, SupervisedTem
         return model
 
     def make_optimizer(self, **kwargs: Any) -> None:
-        """Start the optimiser afresh: Adam's moments belong to the task that made them."""
+        """Reset the optimiser: Adam's moments belong to the task that made them."""
         if self._make_optimizer is None:
-            if self.optimizer is self._of_method:  # made of the one that was asked for
-                self.optimizer = self._asked
-            start_afresh(super().make_optimizer, **kwargs)
-            self._asked = self.optimizer
-        self.optimizer = self._of_method = self.method.make_optimizer(self._optimizer_over)
+            if self.optimizer is self._method_optimizer:  # made from the plain one
+                self.optimizer = self._plain_optimizer
+            reset_optimizer(super().make_optimizer, **kwargs)
+            self._plain_optimizer = self.optimizer
+        self.optimizer = self._method_optimizer = self.method.make_optimizer(self._optimizer_over)
         if self._make_optimizer is not None:
             self.optimized_param_id: dict[str, Any] = {}
             refuse_stale_schedulers(self.plugins, self.optimizer)
 
     def _optimizer_over(self, network: nn.Module) -> Optimizer:
-        """The optimiser that was asked for, over the method's network or a copy of it."""
+        """The optimiser of the settings, over the method's network or a copy of it."""
         if network is self.network:
-            made = self._make_optimizer
-            return self.optimizer if made is None else made(self.model)
+            make = self._make_optimizer
+            return self.optimizer if make is None else make(self.model)
         if self._make_optimizer is not None:
             return self._make_optimizer(network)
         return optimizer_over(network, self.network, self.optimizer)
 
     def _task(self) -> Task:
-        """The experience as a method sees it."""
+        """The experience as a method's task."""
         return Task(
             number=self.experience.current_experience,
             points=len(self.adapted_dataset),
@@ -335,7 +331,7 @@ class ContinualStrategy(StepCallbacks, TensorLoading, WholeStream, SupervisedTem
     def make_train_dataloader(
         self, shuffle: bool = True, drop_last: bool | None = None, **kwargs: Any
     ) -> None:
-        """Batches cut from one tensor where the benchmark allows it, else Avalanche's loader."""
+        """Make the loader: batches cut from one tensor if possible, else Avalanche's loader."""
         drop_last = self.drop_last if drop_last is None else drop_last
         super().make_train_dataloader(shuffle=shuffle, drop_last=drop_last, **kwargs)
 
@@ -343,17 +339,17 @@ class ContinualStrategy(StepCallbacks, TensorLoading, WholeStream, SupervisedTem
         warm_up(self.method, self.make_optimizer, self._warm_up_epoch)
         super()._train_exp(experience, eval_streams, **kwargs)
 
-    def _warm_up_epoch(self, share: float, _: float) -> None:
-        self.set_rates(self.optimizer, share)
+    def _warm_up_epoch(self, fraction: float, _: float) -> None:
+        self.set_rates(self.optimizer, fraction)
         self.training_epoch()
 
     def _before_training_epoch(self, **kwargs: Any) -> None:
         super()._before_training_epoch(**kwargs)
         self.set_rates(self.optimizer, self.clock.train_exp_epochs / self.train_epochs)
 
-    def set_rates(self, optimizer: Optimizer, share: float) -> None:
-        """Set the learning rates to what the schedule has after this share of the epochs."""
-        set_rates(optimizer, self.schedule, share)
+    def set_rates(self, optimizer: Optimizer, fraction: float) -> None:
+        """Set the learning rates to the schedule's after this fraction of the epochs."""
+        set_rates(optimizer, self.schedule, fraction)
 
     def _after_training_epoch(self, **kwargs: Any) -> None:
         if not torch.isfinite(self.loss):
@@ -366,7 +362,7 @@ class ContinualStrategy(StepCallbacks, TensorLoading, WholeStream, SupervisedTem
         super()._after_training_epoch(**kwargs)
 
     def _after_training_exp(self, **kwargs: Any) -> None:
-        # Before the plugins: their evaluations and checkpoints are to see the new prior.
+        # Before the plugins, so that their evaluations and checkpoints use the new prior.
         with in_mode(self.network, training=False):
             self.consolidate(self.experience)
         super()._after_training_exp(**kwargs)
@@ -376,54 +372,18 @@ class Strategy(ContinualStrategy):
     """A method as an Avalanche strategy: `Strategy(VCL(network), optimizer=..., ...)`.
 
     Args:
-        method: what is learned from an experience and carried to the next one.
-        settings: those of `ContinualStrategy`, but for the method's.
+        method: method that learns the experiences.
+        settings: settings of `ContinualStrategy`, without those of the method.
     """
 
     def __init__(self, method: Method, **settings: Any) -> None:
         super().__init__(model=method, **settings)
 
 
-# Avalanche wraps it as it wraps those of subclasses; see `__init_subclass__`.
+# Remove Avalanche's wrapper of the constructor; see `__init_subclass__`.
 ContinualStrategy.__init__ = ContinualStrategy.__init__.__wrapped__  # type: ignore[attr-defined, method-assign]
 
 
-def _require_known_heads(method: Method) -> bool:
-    """Whether the network is somebody else's, which Avalanche calls with a task label per row.
-
-    Raises:
-        UserError: the method asks each head by itself, or holds such a network inside.
-    """
-    network = method.network
-    foreign = isinstance(network, MultiTaskModule)
-    inner = [m for m in network.modules() if isinstance(m, MultiTaskModule)]
-    if inner and (method.asks_heads or not foreign):
-        raise UserError(
-            f"{type(method).__name__} cannot tell the heads of a {type(inner[0]).__name__} apart: "
-            "give it a network with a vcl_radial.nn.MultiHead, or with one head"
-        )
-    if foreign:
-        method.with_task, method.eval_samples = True, 1
-    return foreign
-
-
 def _defines(cls: type[ContinualStrategy], names: Iterable[str]) -> bool:
-    """Whether a class has one of these methods of its own."""
+    """Whether a class overrides one of these methods."""
     return any(getattr(cls, name) is not getattr(ContinualStrategy, name) for name in names)
-
-
-def _refuse_other_loss(criterion: Any) -> None:
-    """Raises UserError: the loss is not the one that the objective is made of."""
-    plain = nn.CrossEntropyLoss()
-    if (
-        type(criterion) is nn.CrossEntropyLoss
-        and criterion.weight is None
-        and vars(criterion).keys() == vars(plain).keys()
-        and (criterion.reduction, criterion.label_smoothing, criterion.ignore_index)
-        == (plain.reduction, plain.label_smoothing, plain.ignore_index)
-    ):
-        return
-    raise UserError(
-        f"criterion = {criterion}: the loss is the mean negative log-likelihood of the classes, "
-        "nn.CrossEntropyLoss(); for another one override criterion() in a subclass"
-    )

@@ -1,8 +1,8 @@
-"""Calling back only those who listen.
+"""Call only those plugins that handle an event.
 
-Avalanche calls its plugins back ten times a step, and each call goes through every metric and
-logger as well; with small networks that is several per cent of a step, nearly all of it for
-methods that do nothing.
+Avalanche calls its plugins ten times per step, and each call goes through every metric and logger;
+with small networks that is several per cent of a step, nearly all of it for methods that do
+nothing.
 """
 
 from __future__ import annotations
@@ -27,48 +27,48 @@ STEP_EVENTS = (
     "after_update",
     "after_training_iteration",
 )
-"""What Avalanche's plugins are told of in every training step."""
+"""Events of Avalanche's plugins in every training step."""
 
 
-def listens(plugin: Any, event: str) -> bool:
-    """Whether a plugin, or for an evaluator one of its metrics or loggers, does something then."""
+def handles(plugin: Any, event: str) -> bool:
+    """Whether a plugin, or one of an evaluator's metrics or loggers, handles an event."""
     if isinstance(plugin, EvaluationPlugin) and not hasattr(type(plugin), event):
-        return any(listens(inner, event) for inner in (*plugin.metrics, *plugin.loggers))
+        return any(handles(inner, event) for inner in (*plugin.metrics, *plugin.loggers))
     method = getattr(plugin, event, None)
     idle = (getattr(base, event, None) for base in (BaseSGDPlugin, PluginMetric))
     return method is not None and getattr(method, "__func__", method) not in idle
 
 
 def reads_gradients(plugins: Iterable[Any]) -> bool:
-    """Whether a plugin may add to the loss, or want `.grad` of means and rhos."""
-    known = (Clock, EvaluationPlugin, LRSchedulerPlugin, PeriodicEval)
+    """Whether a plugin may add to the loss, or read `.grad` of means and rhos."""
+    harmless = (Clock, EvaluationPlugin, LRSchedulerPlugin, PeriodicEval)
     return any(
-        listens(plugin, event)
+        handles(plugin, event)
         for plugin in plugins
-        if not isinstance(plugin, known)
+        if not isinstance(plugin, harmless)
         for event in STEP_EVENTS
     )
 
 
 class StepCallbacks:
-    """Mixin for an Avalanche template: events of a step that nobody listens to are left out.
+    """Mixin for an Avalanche template that skips events of a step that no plugin handles.
 
-    Who listens is found out at the start of every epoch.
+    The handled events are determined at the start of every epoch.
     """
 
     plugins: Iterable[Any]
-    _heard: frozenset[str] = frozenset(STEP_EVENTS)
+    _handled: frozenset[str] = frozenset(STEP_EVENTS)
 
     def _before_training_epoch(self, **kwargs: Any) -> None:
         super()._before_training_epoch(**kwargs)  # type: ignore[misc]
-        self._heard = frozenset(
-            event for event in STEP_EVENTS if any(listens(p, event) for p in self.plugins)
+        self._handled = frozenset(
+            event for event in STEP_EVENTS if any(handles(p, event) for p in self.plugins)
         )
 
 
 def _hook(event: str) -> Callable[..., None]:
     def call_back(self: StepCallbacks, **kwargs: Any) -> None:
-        if event in self._heard:
+        if event in self._handled:
             trigger_plugins(self, event, **kwargs)
 
     return call_back

@@ -1,4 +1,4 @@
-"""Optimisers that serve every experience of an Avalanche strategy."""
+"""Optimisers for every experience of an Avalanche strategy."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from torch.optim import Optimizer
 from vcl_radial.errors import UserError
 
 
-def start_afresh(make: Callable[..., None], **settings: Any) -> None:
-    """Reset an optimiser's state and take new heads over, as Avalanche does.
+def reset_optimizer(make: Callable[..., None], **settings: Any) -> None:
+    """Reset an optimiser's state and add new heads, as Avalanche does.
 
     Raises:
-        UserError: a new head belongs to none of several groups.
+        UserError: the optimiser has several groups, and a new head belongs to none of them.
     """
     try:
         make(**{**settings, "reset_optimizer_state": True})
@@ -32,21 +32,16 @@ def start_afresh(make: Callable[..., None], **settings: Any) -> None:
 
 
 def optimizer_over(network: nn.Module, original: nn.Module, optimizer: Optimizer) -> Optimizer:
-    """An optimiser like another one, afresh, over a copy of the network that it is for."""
+    """A new optimiser with another one's groups, over a copy of its network."""
     pairs = zip(original.parameters(), network.parameters(), strict=True)
-    # With its groups, over the copy's parameters ...
-    made = deepcopy(optimizer, {id(own): copied for own, copied in pairs})
-    # ... and heads that only a loaded state has brought; nothing is left of its steps.
-    update_optimizer(made, dict(network.named_parameters()), reset_state=True)
-    return made
+    copy = deepcopy(optimizer, {id(parameter): copied for parameter, copied in pairs})
+    # Add heads that only a loaded state has, and drop the state of the optimiser's steps.
+    update_optimizer(copy, dict(network.named_parameters()), reset_state=True)
+    return copy
 
 
 def refuse_stale_schedulers(plugins: Iterable[Any], optimizer: Optimizer) -> None:
-    """See that no plugin turns the rates of an optimiser that is no longer in use.
-
-    Raises:
-        UserError: one does.
-    """
+    """Raise `UserError` if a plugin sets the rates of an optimiser that is no longer in use."""
     for plugin in plugins:
         if isinstance(plugin, LRSchedulerPlugin) and plugin.scheduler.optimizer is not optimizer:
             raise UserError(

@@ -35,7 +35,8 @@ def scores_of(
     Args:
         predictions: log-probabilities, `[B, C]`.
         labels: `[B]`.
-        sampling: how far draws of the weights moved them, `[B]` in per cent; its mean is a score.
+        sampling: change of the predictions by draws of the weights, `[B]` in per cent; its mean is
+            a score.
         scores: functions of log-probabilities and labels, by name.
 
     Raises:
@@ -55,8 +56,8 @@ def scores_of(
 class Scores(PluginMetric[float]):
     """Scores of the log-predictive on whole experiences: accuracy and ECE in per cent, NLL in nats.
 
-    Of a strategy whose method says how far draws of the weights moved its predictions, there is the
-    mean over the points too, as `sampling` in per cent.
+    If the strategy's method measures how far draws of the weights move its predictions, the mean
+    over the points is a score too, `sampling` in per cent.
 
     Args:
         scores: functions of log-probabilities `[B, C]` and labels `[B]`, by name.
@@ -78,7 +79,7 @@ class Scores(PluginMetric[float]):
         return None
 
     def reset(self) -> None:
-        """Forget the batches of the last experience."""
+        """Drop the batches of the last experience."""
         self._outputs, self._labels, self._sampling = [], [], []
 
     def before_eval_exp(self, strategy: Any) -> None:
@@ -86,7 +87,7 @@ class Scores(PluginMetric[float]):
         self.reset()
 
     def after_eval_iteration(self, strategy: Any) -> None:
-        """Keep a batch's log-probabilities and labels, and how far draws moved them."""
+        """Store a batch's log-probabilities and labels, and how far draws moved them."""
         self._outputs.append(strategy.mb_output)
         self._labels.append(strategy.mb_y)
         spread = getattr(getattr(strategy, "method", None), "sampling", None)

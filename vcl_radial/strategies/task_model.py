@@ -1,4 +1,4 @@
-"""A network as Avalanche's strategies, plugins and metrics expect it."""
+"""A network in the form that Avalanche's strategies, plugins and metrics expect."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ class TaskModel(MultiTaskModule):
     """Task labels, heads on demand, and Monte-Carlo prediction around a network.
 
     In training a call returns the logits `[B, C]` under one draw of the weights. In evaluation it
-    returns the log-predictive `[B, C]` over `eval_samples` draws, so that stock metrics and
-    loggers see the Bayesian prediction without knowing about it. Plugins may differentiate it.
+    returns the log-predictive `[B, C]` over `eval_samples` draws, so that Avalanche's metrics and
+    loggers use the Bayesian prediction. Plugins may differentiate it.
 
     Args:
         network: called as `network(x, task)` when it holds a `MultiHead`, or else as `network(x)`;
             or the method that trains it, which then predicts.
         eval_samples: weight samples of a network's prediction.
-        eval_seed: of those samples; the same in every evaluation (common random numbers).
+        eval_seed: seed of these samples, the same in every evaluation (common random numbers).
     """
 
     def __init__(
@@ -48,8 +48,8 @@ class TaskModel(MultiTaskModule):
             if isinstance(module, MultiHead):
                 module.adapt(experience.task_labels)
 
-    def meet(self, task: int, classes: int) -> None:
-        """Remember a task that was trained without Avalanche, as `adaptation` would."""
+    def add_task(self, task: int, classes: int) -> None:
+        """Register a task that was trained without Avalanche, as `adaptation` would."""
         self.known_train_tasks_labels = {*self.known_train_tasks_labels, task}
         self.max_class_label = max(self.max_class_label, classes)
 
@@ -62,7 +62,7 @@ class TaskModel(MultiTaskModule):
         return self.method.predict(x, task_labels, differentiable=True)
 
     def forward_single_task(self, x: Tensor, task_label: int) -> Any:
-        """As `forward`, for one task."""
+        """Call `forward` for one task."""
         return self.forward(x, task_label)
 
     def get_extra_state(self) -> dict[str, Any]:
@@ -70,6 +70,6 @@ class TaskModel(MultiTaskModule):
         return {"tasks": sorted(self.known_train_tasks_labels), "classes": self.max_class_label}
 
     def set_extra_state(self, state: dict[str, Any]) -> None:
-        """Take over what `get_extra_state` gave."""
+        """Load what `get_extra_state` returned."""
         self.known_train_tasks_labels = set(state["tasks"])
         self.max_class_label = state["classes"]

@@ -1,7 +1,7 @@
-"""What every method keeps, looked at while it runs.
+"""Checks of a strategy's method while it runs.
 
-`vcl-radial check` looks closer; this costs next to nothing, and ends a run with a line where it
-would go on to numbers that mean nothing.
+`vcl-radial check` tests more. These cost almost nothing, and end a run with one line where it would
+otherwise continue to meaningless numbers.
 """
 
 from __future__ import annotations
@@ -18,24 +18,25 @@ from vcl_radial.strategies.base import ContinualStrategy, Strategy
 
 
 class KLUpkeep(SupervisedPlugin):
-    """See that a posterior is trained with its KL.
+    """Check that a posterior is trained with its KL.
 
     Raises (in training):
-        UserError: it is not; names the class and the mend.
+        UserError: it is not; the message names the class and the fix.
     """
 
     def before_training_exp(self, strategy: Any, **kwargs: Any) -> None:
-        """Look at the objective before the first task: a posterior needs its KL in it."""
+        """Check the objective before the first task: a posterior needs its KL in it."""
         if _task(strategy) == 1:
             check_objective(strategy)
 
 
 class Upkeep(KLUpkeep):
-    """See too that a method keeps shapes and numbers, has one number as penalty, and consolidates.
+    """Also check that a method keeps shapes and finite numbers, and consolidates.
 
     Raises (in training):
-        UserError: it does not; names the class, what was seen and the mend.
-        Diverged: the penalty is no finite number.
+        UserError: it does not, or the penalty is malformed; the message names the class and the
+            fix.
+        Diverged: the penalty is not finite.
     """
 
     def __init__(self) -> None:
@@ -46,22 +47,23 @@ class Upkeep(KLUpkeep):
         self._stored_nothing = False
 
     def before_training_epoch(self, strategy: Any, **kwargs: Any) -> None:
-        """Look at the penalty as a task starts, before it can spoil a weight."""
+        """Check the penalty as a task starts, before it can make a weight NaN."""
         if strategy.clock.train_exp_epochs == 0:
             self._shapes = {name: tensor.shape for name, tensor in _tensors(strategy).items()}
             self._penalty = PenaltyUpkeep(strategy.method, _task(strategy) - 1)
 
     def after_training_epoch(self, strategy: Any, **kwargs: Any) -> None:
-        """Look again when the weights have moved, and keep what consolidating has to change."""
+        """Check again when the weights have moved, and store what consolidating must change."""
         if strategy.clock.train_exp_epochs == 0:
-            given = self._penalty.look("in")
-            silent = not given if isinstance(given, int | float) else not given.requires_grad
-            if self._stored_nothing and silent and not float(given):
+            penalty = self._penalty.look("in")
+            is_number = isinstance(penalty, int | float)
+            constant = not penalty if is_number else not penalty.requires_grad
+            if self._stored_nothing and constant and not float(penalty):
                 raise UserError(
-                    f"{_name(strategy)} has a penalty() that says nothing about the weights in "
+                    f"{_name(strategy)} has a penalty() that does not depend on the weights in "
                     f"task {_task(strategy)}, and its consolidate() left state_dict() as it was: "
-                    "store there what penalty() reads (a class that means to carry nothing says "
-                    "so: memoryless = True)"
+                    "store there what penalty() reads (a class that carries nothing by design "
+                    "states so: memoryless = True)"
                 )
         if strategy.clock.train_exp_epochs == strategy.train_epochs - 1:
             self._finite = _not_finite(strategy) is None
@@ -69,23 +71,23 @@ class Upkeep(KLUpkeep):
                 self._memory = _copied(strategy.state_dict())
 
     def after_training_exp(self, strategy: Any, **kwargs: Any) -> None:
-        """Look at what consolidating did; strategies of the suite have done so by now."""
-        found = _tensors(strategy)
+        """Check the result of consolidating; strategies of the suite have consolidated by now."""
+        tensors = _tensors(strategy)
         for name, shape in self._shapes.items():
-            if name not in found:
+            if name not in tensors:
                 raise UserError(
                     f"{_name(strategy)}: {name} is gone after task {_task(strategy)}: keep what "
                     "the network was made of"
                 )
-            if found[name].shape != shape:
+            if tensors[name].shape != shape:
                 raise UserError(
                     f"{_name(strategy)}: {name} had shape {tuple(shape)} and has "
-                    f"{tuple(found[name].shape)} after task {_task(strategy)}: write into "
+                    f"{tuple(tensors[name].shape)} after task {_task(strategy)}: write into "
                     "parameters with copy_() and leave their shapes as they are"
                 )
-        if self._finite and (spoilt := _not_finite(strategy)) is not None:
+        if self._finite and (tensor := _not_finite(strategy)) is not None:
             raise UserError(
-                f"{_name(strategy)}: {spoilt} holds nan or inf after task {_task(strategy)}, and "
+                f"{_name(strategy)}: {tensor} holds nan or inf after task {_task(strategy)}, and "
                 f"did not when its training ended: look at {_hook(strategy)}"
             )
         if _has_memory(strategy):
@@ -94,19 +96,19 @@ class Upkeep(KLUpkeep):
 
 
 def check_objective(strategy: ContinualStrategy) -> None:
-    """As `check_kl`, of a strategy; one with a loss of its own may have the KL there.
+    """Call `check_kl` for a strategy, unless it overrides the loss, which may contain the KL.
 
     Raises:
-        UserError: as in `check_kl`.
+        UserError: see `check_kl`.
     """
     if type(strategy).criterion is ContinualStrategy.criterion:
         check_kl(strategy.method)
 
 
 def _has_memory(strategy: Any) -> bool:
-    """Whether the past is to enter through a penalty of the method's own."""
-    own = type(strategy).penalty is not ContinualStrategy.penalty
-    return own and not strategy.memoryless
+    """Whether the past should enter through the class's own penalty."""
+    overridden = type(strategy).penalty is not ContinualStrategy.penalty
+    return overridden and not strategy.memoryless
 
 
 def _tensors(strategy: Any) -> dict[str, Tensor]:
@@ -139,10 +141,10 @@ def _same(a: Any, b: Any) -> bool:
 
 
 def _hook(strategy: Any) -> str:
-    """What carries a task forward, as the class that the user wrote calls it."""
+    """The name of the hook at a task's end in the class that the user wrote."""
     cls, base = type(strategy), ContinualStrategy
-    own = cls.penalty is not base.penalty or cls.consolidate is not base.consolidate
-    return "consolidate()" if own else "end_task()"
+    overridden = cls.penalty is not base.penalty or cls.consolidate is not base.consolidate
+    return "consolidate()" if overridden else "end_task()"
 
 
 def _name(strategy: Any) -> str:

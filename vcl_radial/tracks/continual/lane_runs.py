@@ -255,7 +255,7 @@ class LaneRuns:
         seconds = (time.perf_counter() - started) / len(lanes)
         for lane in lanes:
             lane.tasks_done += 1
-            lane.model.meet(label, self.stream.n_classes)
+            lane.model.add_task(label, self.stream.n_classes)
             lane.layers += [(lane.tasks_done, x) for x in movement(lane.model.network, [label])]
             consolidate(lane.model.network, [label])
             lane.seconds["training"] += seconds
