@@ -36,7 +36,7 @@ def _main(arguments: Sequence[str]) -> int:
     parser, words = parser_for(arguments)
     options = parser.parse_args(words)
     # The tracks of the prunings are named in run folders as `reports.seeds.pruning...:Class`.
-    with consent(given=True):
+    with consent(granted=True):
         code: int = options.command(options)
     return code
 

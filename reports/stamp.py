@@ -56,7 +56,7 @@ def stamped(run: dict[str, Any]) -> dict[str, Any]:
     recipe.pop("pretrain_epochs", None)  # 0 in all runs that are committed
     if recipe["posterior"] == "rdp":
         recipe.setdefault("prior_length", 0.0)
-    today = tracks.of(spec).validated({**spec, "recipe": recipe})
+    today = tracks.from_tables(spec).validated({**spec, "recipe": recipe})
     folder = f"{today.benchmark}/{today.method}/seed-{today.seed}-{today.digest()}"
     return {**run, "folder": folder, "spec": today.settings()}
 

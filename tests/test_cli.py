@@ -144,7 +144,7 @@ def test_ctrl_c_says_how_to_go_on(command, monkeypatch, no_report):
         patch.setattr(Progress, "show", interrupted)
         code, _, err = command(*arguments)
     assert code == 130
-    assert err == ["vcl-radial: stopped; the same command goes on from what is finished"]
+    assert err == ["vcl-radial: stopped; the same command resumes"]
     code, out, err = command(*arguments)
     assert (code, err) == (0, [])
     assert "resumes after task 2 of 5" in out
@@ -205,7 +205,7 @@ AT_ONCE = [
         run("--set", "options.memory=5"),
         "unknown option 'memory' of strategy = 'vcl': its only option is 'restart'",
     ),
-    (run("--address", "1.2.3.4:5"), "are of a Ray cluster: add --executor ray"),
+    (run("--address", "1.2.3.4:5"), "need a Ray cluster: add --executor ray"),
     (run("--set", "strategy=vlc"), "strategy = 'vlc' is not known: the nearest is 'vcl'"),
     (run("--set", "seed=3"), "--set seed: is no key of a recipe; use --seeds"),
     (run("--set", "methods=ewc"), "--set methods: is no key of a recipe; use --method"),

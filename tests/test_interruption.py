@@ -33,9 +33,7 @@ def test_an_interruption_that_a_callback_swallows_comes_again(monkeypatch, capsy
     finally:
         signal.signal(signal.SIGINT, before[0])
         signal.signal(signal.SIGTERM, before[1])
-    assert capsys.readouterr().err.splitlines() == [
-        "vcl-radial: stopped; the same command goes on from what is finished"
-    ]
+    assert capsys.readouterr().err.splitlines() == ["vcl-radial: stopped; the same command resumes"]
 
 
 def test_an_interruption_of_the_first_imports_is_silent_and_has_the_same_exit_code(

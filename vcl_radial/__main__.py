@@ -1,17 +1,17 @@
-"""`vcl-radial`, as a command and as `python -m vcl_radial`."""
+"""The command `vcl-radial`, also as `python -m vcl_radial`."""
 
 import os
 import sys
 
 if __name__ == "__main__" and not sys.flags.safe_path:
-    # Python puts the current folder first, where any file may have the name of a module. It is
-    # searched last where the package itself lies in it, else not at all.
+    # Python searches the current folder first, where any file may hide a module. Here it is
+    # searched last if it holds the package, else not at all.
     folder = sys.path.pop(0)
     sys.path += [folder] * (__file__ == os.path.join(folder, "vcl_radial", "__main__.py"))  # noqa: PTH118
 
 
 def main() -> int:
-    """Run the command line; Ctrl-C while it is imported ends it in silence, with its exit code."""
+    """Run the command line; Ctrl-C during its import ends it silently with exit code 130."""
     try:
         from vcl_radial.cli import main as command_line
 

@@ -1,4 +1,4 @@
-"""What went wrong, in the user's words: one line that names the file or key and the fix."""
+"""Errors for users: one line that names the file or key, and the fix."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ class VclRadialError(Exception):
     """A failure that is reported as one line, without a traceback.
 
     Args:
-        fault: what is wrong, and how it is fixed.
-        at: what is at fault, by the user's name for it, such as a path; the message begins with it.
+        fault: the fault and its fix.
+        at: the file, key or option at fault, such as a path; the message begins with it.
 
     Attributes:
         key: the text of `at`, or the setting of `bad_value`; None where a message names neither.
@@ -23,11 +23,11 @@ class VclRadialError(Exception):
 
 
 class UserError(VclRadialError):
-    """Something the user can fix: a file, a key, a value, an option."""
+    """A fault that the user can fix: a file, a key, a value, an option."""
 
 
 class DataError(UserError):
-    """A data file is missing, damaged or not what it should be."""
+    """A data file is missing, damaged or of the wrong kind."""
 
 
 class Diverged(VclRadialError):
@@ -35,14 +35,14 @@ class Diverged(VclRadialError):
 
 
 def bad_value(key: str, value: object, fault: str) -> UserError:
-    """The error of a setting: `key = value fault`."""
+    """The error for a setting: `key = value fault`."""
     error = UserError(f"{key} = {value!r} {fault}")
     error.key = key
     return error
 
 
 def raise_together(faults: Iterable[str]) -> None:
-    """Raise one error that names all faults of a command; nothing where there are none.
+    """Raise one error that names all faults of a command, if there are any.
 
     Raises:
         UserError: there are faults.
@@ -57,16 +57,16 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether it says that memory ran out; PyTorch's allocator on a CPU has no class for that."""
+    """Whether an error reports a lack of memory; PyTorch's CPU allocator has no class for it."""
     names = {kind.__name__ for kind in type(error).__mro__}
     return bool(names & {"MemoryError", "OutOfMemoryError"}) or "DefaultCPUAllocator" in str(error)
 
 
 def visible(text: str, kept: str = "") -> str:
-    """A text in which every character is seen: a control character as its code.
+    """Replace the control characters of a text by their codes.
 
     Args:
-        text: of a name or a message, which may come from outside.
+        text: a name or a message, which may come from outside.
         kept: control characters that stay, such as line feeds.
     """
     if text.isprintable():
@@ -75,5 +75,5 @@ def visible(text: str, kept: str = "") -> str:
 
 
 def visible_lines(text: str) -> str:
-    """As `visible`, of a text whose line feeds and tabs stay."""
+    """Replace control characters as `visible` does, but keep line feeds and tabs."""
     return "\n".join(visible(line, "\t") for line in text.split("\n"))

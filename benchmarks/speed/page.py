@@ -79,7 +79,7 @@ def _table(rows: Sequence[Row]) -> Table:
     body = [[name, *(cells.get(metric, "") for metric in metrics)] for name, cells in lines.items()]
     counts = sorted({r.repeats for r in rows})
     rounds = f"{' or '.join(map(str, counts))} round{'s' * (counts[-1] > 1)}"
-    return Table([Column(rounds, words=True), *map(Column, metrics)], body)
+    return Table([Column(rounds, is_text=True), *map(Column, metrics)], body)
 
 
 def _cell(r: Row) -> str:

@@ -129,15 +129,15 @@ def _runs(cells: Sequence[Cell], layers: bool) -> list[list[Number]]:
     runs = [track.on_data(run, None) for run in runs]
     results = []
     with tempfile.TemporaryDirectory() as scratch:
-        place = RunContext(Path(scratch))
-        ends = {end.run.seed: end for end in runner.perform(runs, place, 1, len(runs))}
+        context = RunContext(Path(scratch))
+        ends = {end.run.seed: end for end in runner.perform(runs, context, 1, len(runs))}
         for run in runs:
             end = ends[run.seed]
             if end.status not in ("finished", "diverged"):
                 raise VclRadialError(f"{run.label}: {end.fault}")
             numbers: list[Number] = [("", "", "diverged", 1.0)]
             if end.status == "finished":
-                folder = RunFolder(place.out, run)
+                folder = RunFolder(context.out, run)
                 photographs = track.name == "retinopathy"
                 kept = _photographs(track, folder) if photographs else _tasks(folder.path, layers)
                 numbers = list(kept)

@@ -63,7 +63,7 @@ def _overview(page: Page, records: Mapping[str, Record]) -> Table:
         counts = [str(verdicts[verdict] or "–") for verdict in Verdict]
         rows.append([name, page.figures[name], *counts])
     of_claims = [Column(verdict.value) for verdict in Verdict]
-    return Table([Column("figure", words=True), Column("shows", words=True), *of_claims], rows)
+    return Table([Column("figure", is_text=True), Column("shows", is_text=True), *of_claims], rows)
 
 
 def _blocks(name: str, record: Record) -> list[Block]:

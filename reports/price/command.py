@@ -26,7 +26,7 @@ from vcl_radial.cli.arguments import (
     folder,
     settings_of,
 )
-from vcl_radial.config.command_lines import command_line, settings_in_words
+from vcl_radial.config.command_lines import command_line, set_arguments
 from vcl_radial.errors import DataError, UserError
 from vcl_radial.files.atomic import gzipped
 from vcl_radial.files.reading import open_text
@@ -153,9 +153,7 @@ def _add(to: Path, lines: Sequence[dict[str, Any]]) -> None:
 
 def _command(benchmark: str, settings: dict[str, Any]) -> str:
     """What makes such lines, but for the number of seeds."""
-    return command_line(
-        benchmark, program="python -m reports price", set=settings_in_words(settings)
-    )
+    return command_line(benchmark, program="python -m reports price", set=set_arguments(settings))
 
 
 def _settings(spec: Any, settings: dict[str, Any]) -> str:

@@ -103,7 +103,7 @@ def _table(lines: pd.DataFrame) -> Table:
     two, oracle = chosen(lines, "two tasks"), chosen(lines, "oracle")
     of_classes = two["ece"].notna().any()
     columns: list[Column | str] = [
-        Column("carried", words=True),
+        Column("carried", is_text=True),
         score.heading,
         "oracle",
         "KL (nats)",

@@ -11,9 +11,10 @@ from vcl_radial.cli import main
 from vcl_radial.errors import DataError, UserError
 from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.execute import execute
-from vcl_radial.runs.finished import FinishedRun, Spec
+from vcl_radial.runs.finished import Spec
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.planning import plan
+from vcl_radial.runs.track import FinishedRun
 from vcl_radial.tracks.bandits.game import bandit_of
 from vcl_radial.tracks.bandits.sections import (
     draw,

@@ -108,9 +108,9 @@ def test_a_matrix_by_hand(runs):
 def test_differences_are_against_the_first_method_or_there_is_none(runs, report):
     (against,) = (s for s in report.sections if s.title == "Against radial-vcl")
     words = "Fewer than two seeds in common with radial-vcl, so no comparison: joint."
-    assert [block.words for block in against.blocks] == [words]
+    assert [block.text for block in against.blocks] == [words]
     alone = report_of(runs[:2]).sections[1]
-    assert [block.words for block in alone.blocks] == ["There is no other method to compare with."]
+    assert [block.text for block in alone.blocks] == ["There is no other method to compare with."]
     twice = report_of([*runs, *(r.__class__(**{**vars(r), "method": "b"}) for r in runs[:2])])
     (table,) = (block for block in twice.sections[1].blocks if isinstance(block, Table))
     assert [cell.text for cell in table.body[0]][:3] == ["b", "2", "0.00 ± 0.00"]

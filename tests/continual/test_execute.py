@@ -244,7 +244,7 @@ def test_what_fails_after_a_checkpoint_was_taken_over_names_it(tmp_path: Path):
     folder.save_checkpoint(state)
     (end,) = perform([run], RunContext(tmp_path), jobs=1)
     assert end.status == "failed"
-    assert f"it went on from {folder.checkpoint}: delete it to run this seed" in str(end.fault)
+    assert f"it resumed from {folder.checkpoint}: delete it to run this seed" in str(end.fault)
     folder.checkpoint.unlink()
     assert [end.status for end in perform([run], RunContext(tmp_path), jobs=1)] == ["finished"]
 

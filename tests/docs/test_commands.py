@@ -18,7 +18,7 @@ from vcl_radial.errors import VclRadialError
 from vcl_radial.runs import catalogue, planning
 from vcl_radial.runs.command import check_options
 from vcl_radial.runs.planning import parse_setting
-from vcl_radial.sweeps import specification as sweeps
+from vcl_radial.sweeps import plans as sweeps
 from vcl_radial.tracks.recipe import check_recipe
 
 PLACEHOLDERS = {"COMMAND": "run", "NAME": "radial-vcl"}

@@ -215,7 +215,7 @@ def _folder_of(path: Path, out: Path) -> "RunFolder":
     from vcl_radial.runs.folder import RunFolder
 
     spec = tomllib.loads((path.parent / "spec.toml").read_text())
-    return RunFolder(out, tracks.of(spec).validated(spec))
+    return RunFolder(out, tracks.from_tables(spec).validated(spec))
 
 
 def _refused(folder: "RunFolder", words: str) -> str | None:

@@ -25,7 +25,8 @@ from vcl_radial.cli import COMMANDS
 from vcl_radial.cli.arguments import Parser
 from vcl_radial.runs import catalogue, planning, tracks
 from vcl_radial.runs.track import AnyTrack
-from vcl_radial.sweeps import specification as sweeps
+from vcl_radial.sweeps import plans as sweeps
+from vcl_radial.sweeps.specification import Sweep
 
 _ANY = st.recursive(
     st.none().map(lambda _: "")
@@ -118,7 +119,7 @@ def _kinds() -> Iterator[_Kind]:
         return planning.plan(file, [], [0])
 
     yield _Kind("benchmark", benchmarks, (*tables, "recipe", "evaluate_on"), plan_benchmark)
-    yield _Kind("sweep", benchmarks / "sweeps", tuple(sweeps.Sweep.model_fields), sweeps.read)
+    yield _Kind("sweep", benchmarks / "sweeps", tuple(Sweep.model_fields), sweeps.read)
     for track, benchmark in _benchmarks().items():
         keys = _keys(tracks.find(track), "recipe")
 

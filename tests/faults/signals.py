@@ -54,7 +54,7 @@ def inside(setting: Setting) -> Iterator[str | None]:
             number = setting.rng.choice([signal.SIGINT, signal.SIGTERM])
             place = setting.place()
             end = struck(work, place, moment, partial(signal.raise_signal, number))
-            fault = one_line(end, 130, "stopped; the same command goes on")
+            fault = one_line(end, 130, "stopped; the same command resumes")
             fault = fault or ends_well(setting, work, place)
             yield fault and f"{work}, {signal.Signals(number).name}, {moment}: {fault}"
 
@@ -88,7 +88,7 @@ def _stopped(
         more = (cpu_of_ended() - before) / whole
         if end.code in (0, -signal.SIGTERM) and more < _LEAVING:
             continue  # it was through, and leaving: no case
-        fault = one_line(end, 130, "stopped; the same command goes on")
+        fault = one_line(end, 130, "stopped; the same command resumes")
         if fault is None and more > AT_ONCE:
             fault = f"it went on for {more:.0%} of the processor time of the whole"
         if fault is None and not child.leaves_nobody():

@@ -24,7 +24,7 @@ def altered(setting: Setting) -> Iterator[str | None]:
     """A tensor of a checkpoint: another shape or dtype, NaN, absent, or one too many."""
     import torch
 
-    from vcl_radial.runs.folder import store
+    from vcl_radial.runs.folder import save_state
 
     changes: dict[str, Callable[[Any], Any]] = {
         "another shape": lambda x: torch.cat([x.flatten(), x.flatten()[:1]]),
@@ -44,7 +44,7 @@ def altered(setting: Setting) -> Iterator[str | None]:
             where = setting.rng.choice([p for p, x in _tensors(state) if x.is_floating_point()])
             shutil.copytree(half, place / "out")
             checkpoint = place / "out" / path.relative_to(half)
-            store(checkpoint, {}, _with(state, where, change, more=what == _MORE))
+            save_state(checkpoint, {}, _with(state, where, change, more=what == _MORE))
             end = fork(work.arguments(place / "out"), place / "said").wait()
             fault = one_line(end, 1, str(checkpoint), "delete it")
             checkpoint.unlink()

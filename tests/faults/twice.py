@@ -15,8 +15,8 @@ _LINES = 5
 def together(setting: Setting) -> Iterator[str | None]:
     """Two of the same command, begun at the same time or a random moment apart."""
     for work, refusal in (
-        (run(seeds=2), "another command is at work"),
-        (sweep(setting), "another sweep is at work"),
+        (run(seeds=2), "another command is running"),
+        (sweep(setting), "another sweep is running"),
     ):
         for number in range(max(2, setting.moments // 10)):
             place = setting.place()

@@ -265,7 +265,7 @@ def test_a_folder_that_cannot_be_written_is_said_before_the_work(drawn, tmp_path
 
 def test_a_page_that_no_figure_wrote_stays(drawn, tmp_path):
     (tmp_path / "README.md").write_text("mine")
-    with pytest.raises(UserError, match=r"README\.md: is there, and no page of this command"):
+    with pytest.raises(UserError, match=r"README\.md: exists, and this command has not written it"):
         call("cost", "--to", tmp_path)
     assert not drawn
     assert (tmp_path / "README.md").read_text() == "mine"

@@ -38,7 +38,7 @@ def test_a_folder_has_table_page_and_picture_and_is_filled_once(tmp_path, capsys
 def test_a_page_that_no_price_wrote_stays(tmp_path, capsys):
     (tmp_path / "README.md").write_text("mine")
     assert price(tmp_path) == 1
-    assert "README.md: is there, and no page of this command" in capsys.readouterr().err
+    assert "README.md: exists, and this command has not written it" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["README.md"]
     assert (tmp_path / "README.md").read_text() == "mine"
 

@@ -37,7 +37,7 @@ def test_a_method_task_by_task_scores_as_its_lanes_do(name):
     gaps = []
     for split in range(4):
         alone = training(None, split, data, **recipe)
-        assert [step.words for step in alone.steps()] == ["scored"]
+        assert [step.message for step in alone.steps()] == ["scored"]
         gaps.append([alone.after[0][metric] - lanes[split][metric] for metric in lanes[split]])
     gap = torch.tensor(gaps)
     assert (gap.mean(0).abs() < 3 * gap.std(0) / 2 + 1e-3).all()

@@ -28,10 +28,10 @@ def drawn(name: str = "radial", title: str = "split") -> Drawn:
     ]
     rows.append([Cell("joint"), mean_cell(85.0), mean_cell(math.nan), "none"])
     columns = [
-        Column("method", words=True),
+        Column("method", is_text=True),
         Column("accuracy (%) ↑", meaning=name, better="higher"),
         Column("forgetting ↓", better="lower"),
-        Column(f"by {name}", words=True),
+        Column(f"by {name}", is_text=True),
     ]
     board = Table(columns, rows, title=name, notes=[name], sorted_by="accuracy (%) ↑")
     blocks = [board, Text(f"{name} with `code`", [name]), Figure("bars", None, name)]

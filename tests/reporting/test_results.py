@@ -99,7 +99,7 @@ def test_what_is_not_a_finished_run_is_passed_over_by_name(tmp_path: Path):
     runs, passed_over = gather(tmp_path)
     assert [run.spec.seed for run in runs] == [0]
     expected = {
-        unfinished.path: "not finished; the command that began it goes on with it",
+        unfinished.path: "not finished; the command that started it resumes it",
         altered.path: ": accuracy.csv was altered after the run",
         gaps.path: "the tasks evaluated must be 1 to 2",
         columns.path: "(accuracy.csv: it has the columns a, b)",
@@ -131,7 +131,7 @@ def test_folders_that_may_not_be_entered_are_passed_over_by_name(tmp_path: Path,
     monkeypatch.setattr(os, "scandir", guarded)
     runs, passed_over = gather(tmp_path)
     assert [(run.method, run.spec.seed) for run in runs] == [("naive", 0)]
-    reason = "permission denied; let it be read, and give the command again"
+    reason = "permission denied; make it readable, and give the command again"
     assert set(passed_over) == {f"{path}: {reason}" for path in closed}
 
 
@@ -149,7 +149,7 @@ def test_a_run_with_a_file_that_may_not_be_read_is_passed_over(tmp_path: Path, m
     runs, passed_over = gather(tmp_path)
     assert [run.spec.seed for run in runs] == [0]
     assert passed_over == [
-        f"{closed}: permission denied; let it be read, and give the command again"
+        f"{closed}: permission denied; make it readable, and give the command again"
     ]
 
 

@@ -75,7 +75,7 @@ def test_with_consent_the_track_is_imported(strange):
     Path("trusted.py").write_text(
         "from vcl_radial.tracks.continual.track import Continual\nclass Mine(Continual): ...\n"
     )
-    with outside.consent(given=True):
+    with outside.consent(granted=True):
         (run,), _ = gather(Path("runs"))
     assert type(run.track).__name__ == "Mine"
     assert isinstance(run.track, Continual)
@@ -87,7 +87,7 @@ def test_tracks_of_the_prunings_need_consent_as_every_named_class():
         with outside.named_by(Path("spec.toml")):
             with pytest.raises(UserError, match="--trust"):
                 tracks.find(track.spec.TRACK)
-            with outside.consent(given=True):
+            with outside.consent(granted=True):
                 assert type(tracks.find(track.spec.TRACK)) is track
     tracks.find.cache_clear()
 

@@ -155,8 +155,8 @@ class _OnSites(Retinopathy):
     def __init__(self, sites):
         self.sites = sites
 
-    def open(self, run, place, report):
-        return EpochTraining(run, self.sites, place.device, place.peers)
+    def open(self, run, context, report):
+        return EpochTraining(run, self.sites, context.device, context.peers)
 
 
 def execute(folder, sites, on_epoch=lambda step: None, peers=ALONE):

@@ -50,7 +50,7 @@ class Tiny:
             self.benchmark, [self.method], range(seeds), {**self.settings, **settings}
         )
 
-    def place(self, out: Path) -> RunContext:
+    def context(self, out: Path) -> RunContext:
         return RunContext(out, None if self.data_dir is None else Path(self.data_dir))
 
     def command(self, out: Path, *more: str) -> list[str]:
@@ -140,7 +140,7 @@ def test_python_makes_the_files_of_the_command_and_reads_those_that_it_wrote(tin
     assert len(specs) == 2
     for spec in specs:
         assert Path("python", spec).read_bytes() == Path("command", spec).read_bytes()
-    for run in map(track_of(tiny).on_data, tiny.runs(), [tiny.place(tmp_path).data_dir] * 2):
+    for run in map(track_of(tiny).on_data, tiny.runs(), [tiny.context(tmp_path).data_dir] * 2):
         assert results(run, Path("python")) == results(run, Path("command"))
     pd.testing.assert_frame_equal(vr.load_results("command").table, made.table)
     assert made.failures.empty
@@ -163,7 +163,7 @@ def test_a_run_stopped_at_any_report_ends_with_the_same_bytes(tiny, tmp_path):
     (run,) = tiny.runs(seeds=1)
     track, whole, parts = tracks.find(run.TRACK), tmp_path / "whole", tmp_path / "parts"
     reports = []
-    execute(track, run, tiny.place(whole), reports.append)
+    execute(track, run, tiny.context(whole), reports.append)
     for moment in range(1, len(reports) + 1, max(1, len(reports) // 3)):
         calls = iter(range(moment))
 
@@ -172,10 +172,10 @@ def test_a_run_stopped_at_any_report_ends_with_the_same_bytes(tiny, tmp_path):
                 raise Stopped
 
         try:
-            execute(track, run, tiny.place(parts / str(moment)), stop)
+            execute(track, run, tiny.context(parts / str(moment)), stop)
         except Stopped:
             assert RunFolder(parts / str(moment), run).fault() == "not finished"
-        execute(track, run, tiny.place(parts / str(moment)))
+        execute(track, run, tiny.context(parts / str(moment)))
         assert results(run, parts / str(moment)) == results(run, whole)
         assert not RunFolder(parts / str(moment), run).checkpoint.exists()
 
@@ -185,26 +185,26 @@ def test_a_posterior_without_its_kl_is_refused_before_any_run(tiny, tmp_path):
     settings = {**tiny.settings, "strategy": "naive", "posterior": "radial"}
     runs = planning.plan(tiny.benchmark, ["naive"], [0], settings)
     with pytest.raises(UserError, match="naive: Naive trains a network with a posterior, and its"):
-        perform(runs, tiny.place(tmp_path / "out"), jobs=1)
+        perform(runs, tiny.context(tmp_path / "out"), jobs=1)
     assert not list(tmp_path.glob("out/*/*/seed-*"))
 
 
 def test_finished_runs_are_kept_and_one_that_was_altered_is_done_again(tiny, tmp_path, capsys):
     first, second = tiny.runs()
-    assert [end.status for end in perform([first], tiny.place(tmp_path), 1)] == ["finished"]
-    ends = perform([first, second], tiny.place(tmp_path), 1)
+    assert [end.status for end in perform([first], tiny.context(tmp_path), 1)] == ["finished"]
+    ends = perform([first, second], tiny.context(tmp_path), 1)
     assert [end.run for end in ends] == [second]
     assert "1 run to do, 1 at a time, 1 kept from before" in capsys.readouterr().out
     table = next(RunFolder(tmp_path, first).path.glob("*.csv"))
     whole = results(first, tmp_path)
     assert results(second, tmp_path) != whole
     table.write_text(table.read_text() + "\n")
-    assert [end.run for end in perform([first, second], tiny.place(tmp_path), 1)] == [first]
-    assert f"{table} was altered after the run: this run is done" in capsys.readouterr().out
+    assert [end.run for end in perform([first, second], tiny.context(tmp_path), 1)] == [first]
+    assert f"{table} was altered after the run: this run is repeated" in capsys.readouterr().out
     assert results(first, tmp_path) == whole
     leftover = RunFolder(tmp_path, first).checkpoint
     leftover.touch()  # of a kill after the marker was written
-    assert perform([first, second], tiny.place(tmp_path), 1) == []
+    assert perform([first, second], tiny.context(tmp_path), 1) == []
     assert not leftover.exists()
     assert "all 2 runs were finished before" in capsys.readouterr().out
 
@@ -215,9 +215,9 @@ def test_a_run_that_another_command_is_at_work_on_is_left_to_it(tiny, tmp_path, 
     if lanes > 1 and not tracks.find(busy.TRACK).has_lanes:
         pytest.skip("its runs train one by one")
     with held([RunFolder(tmp_path, busy).path]):
-        one, other = perform([busy, free], tiny.place(tmp_path), 1, lanes=lanes)
+        one, other = perform([busy, free], tiny.context(tmp_path), 1, lanes=lanes)
     assert (one.status, other.status) == ("elsewhere", "finished")
-    assert one.fault.startswith("another command is at work on this run")
+    assert one.fault.startswith("another command is running this run")
     assert "left to another command" in capsys.readouterr().out
 
 
@@ -226,8 +226,8 @@ def test_a_diverged_run_is_recorded_and_the_others_go_on(tiny, tmp_path, monkeyp
     track = tracks.find(wild.TRACK)
     opened = type(track).open
 
-    def open_one(self, run, place, report):
-        training = opened(self, run, place, report)
+    def open_one(self, run, context, report):
+        training = opened(self, run, context, report)
         if run == wild:
 
             def steps():
@@ -238,29 +238,31 @@ def test_a_diverged_run_is_recorded_and_the_others_go_on(tiny, tmp_path, monkeyp
 
     with monkeypatch.context() as patch:
         patch.setattr(type(track), "open", open_one)
-        one, other = perform([wild, tame], tiny.place(tmp_path), 1, lanes=1)
+        one, other = perform([wild, tame], tiny.context(tmp_path), 1, lanes=1)
     assert (one.status, other.status) == ("diverged", "finished")
     left = RunFolder(tmp_path, wild).path / "failed.txt"
     assert left.read_text() == "the loss is nan: lower learning_rate\n"
-    (end,) = perform([wild, tame], tiny.place(tmp_path), 1, lanes=1)
+    (end,) = perform([wild, tame], tiny.context(tmp_path), 1, lanes=1)
     assert end.status == "finished"
     assert not left.exists()
 
 
 def test_a_full_disk_is_one_line_and_nothing_is_lost(tiny, tmp_path, monkeypatch):
     first, second = tiny.runs()
-    perform([first], tiny.place(tmp_path), 1)
+    perform([first], tiny.context(tmp_path), 1)
 
     def full(path, content):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patch:
         patch.setattr(atomic, "write", full)
-        (end,) = perform([first, second], tiny.place(tmp_path), 1)
+        (end,) = perform([first, second], tiny.context(tmp_path), 1)
     assert end.status == "blocked"
     assert "cannot be written: No space left on device; free space or choose" in end.fault
     assert len(end.fault.splitlines()) == 1
-    assert [end.status for end in perform([first, second], tiny.place(tmp_path), 1)] == ["finished"]
+    assert [end.status for end in perform([first, second], tiny.context(tmp_path), 1)] == [
+        "finished"
+    ]
 
 
 def test_a_damaged_checkpoint_is_named_and_its_run_starts_anew(tiny, tmp_path, capsys):
@@ -268,7 +270,7 @@ def test_a_damaged_checkpoint_is_named_and_its_run_starts_anew(tiny, tmp_path, c
     folder = RunFolder(tmp_path, run)
     folder.save_checkpoint({})
     folder.checkpoint.write_bytes(folder.checkpoint.read_bytes()[:-1])
-    assert [end.status for end in perform([run], tiny.place(tmp_path), 1)] == ["finished"]
+    assert [end.status for end in perform([run], tiny.context(tmp_path), 1)] == ["finished"]
     assert (
         f"{folder.checkpoint}: damaged (its checksum is wrong); this run" in capsys.readouterr().out
     )
@@ -281,7 +283,7 @@ def test_a_checkpoint_of_another_run_is_refused_and_the_others_go_on(tiny, tmp_p
     folder = RunFolder(tmp_path, refused)
     folder.start()
     foreign.checkpoint.rename(folder.checkpoint)
-    one, two = perform([refused, other], tiny.place(tmp_path), 1, lanes=1)
+    one, two = perform([refused, other], tiny.context(tmp_path), 1, lanes=1)
     assert (one.status, two.status) == ("failed", "finished")
     assert one.fault == (
         f"{folder.checkpoint}: belongs to another spec; delete it to run this seed from its start"
@@ -309,12 +311,12 @@ def test_the_run_of_a_killed_worker_is_done_once_more_to_the_same_numbers(
     with monkeypatch.context() as patch:
         patch.setattr(processes.WorkerProcess, "receive", hear_and_kill)
         patch.setattr("vcl_radial.runs.runner._check_in_worker", lambda *_: None)
-        ends = perform(runs, tiny.place(tmp_path / "killed"), 2, lanes=1)
+        ends = perform(runs, tiny.context(tmp_path / "killed"), 2, lanes=1)
     assert killed
     assert signal.getsignal(signal.SIGINT) is on_interrupt
     assert {end.status for end in ends} == {"finished"}
     assert "its process died (SIGKILL" in capsys.readouterr().out
-    perform(runs, tiny.place(tmp_path / "alone"), 1, lanes=1)
+    perform(runs, tiny.context(tmp_path / "alone"), 1, lanes=1)
     for run in runs:
         assert results(run, tmp_path / "killed") == results(run, tmp_path / "alone")
 
@@ -325,11 +327,11 @@ def test_curves_are_logged_and_change_no_number(tiny, tmp_path):
 
     (run,) = tiny.runs(seeds=1)
     track = tracks.find(run.TRACK)
-    execute(track, run, tiny.place(tmp_path / "without"))
-    place = RunContext(tmp_path / "with", tiny.place(tmp_path).data_dir, log=("tensorboard",))
-    execute(track, run, place)
+    execute(track, run, tiny.context(tmp_path / "without"))
+    context = RunContext(tmp_path / "with", tiny.context(tmp_path).data_dir, log=("tensorboard",))
+    execute(track, run, context)
     assert results(run, tmp_path / "with") == results(run, tmp_path / "without")
-    events = EventAccumulator(str(RunFolder(place.out, run).path / "tensorboard"))
+    events = EventAccumulator(str(RunFolder(context.out, run).path / "tensorboard"))
     events.Reload()
     assert events.Tags()["scalars"]
 

@@ -15,11 +15,11 @@ import toy_track
 class Deadly(toy_track.Toy):
     "The process of seed 9 dies; the others print."
 
-    def open(self, run, place, report):
+    def open(self, run, context, report):
         if run.seed == 9:
             os._exit(3)
         print(run.method)
-        return super().open(run, place, report)
+        return super().open(run, context, report)
 """
 
 
@@ -55,7 +55,7 @@ def test_a_job_whose_workers_die_twice_is_lost_alone(tmp_path, user_module, caps
         **dict.fromkeys((1, 2, 3), "finished"),
     }
     assert "exit code 3" in ended[9].fault
-    assert "its job is done once more" in capsys.readouterr().out
+    assert "its job is retried" in capsys.readouterr().out
 
 
 @pytest.mark.processes

@@ -24,7 +24,7 @@ with held([Path(sys.argv[1])]):
 def test_a_folder_is_held_by_one_at_a_time(tmp_path: Path):
     path = tmp_path / "benchmark" / "method" / "seed-0"
     with held([path]):
-        with pytest.raises(UserError, match="another command is at work on this run"), held([path]):
+        with pytest.raises(UserError, match="another command is running this run"), held([path]):
             pass
         with held([path.with_name("seed-1")]):
             pass
@@ -43,7 +43,7 @@ def test_who_is_killed_lets_go(tmp_path: Path):
         try:
             assert holder.stdout is not None
             assert holder.stdout.readline() == b"held\n"
-            with pytest.raises(UserError, match="at work"), held([path]):
+            with pytest.raises(UserError, match="is running this run"), held([path]):
                 pass
         finally:
             holder.send_signal(signal.SIGKILL)
@@ -66,7 +66,7 @@ def test_what_is_written_meanwhile_stays_and_an_empty_folder_goes(tmp_path: Path
 def test_one_that_is_taken_leaves_the_others_free(tmp_path: Path):
     free, taken = tmp_path / "b" / "m" / "free", tmp_path / "b" / "m" / "taken"
     with held([taken]):
-        with pytest.raises(UserError, match="at work"), held([free, taken]):
+        with pytest.raises(UserError, match="is running this run"), held([free, taken]):
             pass
         with held([free]):
             pass
@@ -76,7 +76,7 @@ def test_a_folder_that_is_deleted_meanwhile_is_still_held(tmp_path: Path):
     path = tmp_path / "b" / "m" / "seed-0"
     with held([path]):
         path.rmdir()
-        with pytest.raises(UserError, match="at work"), held([path]):
+        with pytest.raises(UserError, match="is running this run"), held([path]):
             pass
     with held([path]):
         assert path.is_dir()

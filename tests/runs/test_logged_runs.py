@@ -25,7 +25,7 @@ def _offline(monkeypatch):
     monkeypatch.delenv("WANDB_MODE", raising=False)
 
 
-def perform(run, place: RunContext, stop_at: tuple[str, int, int] | None = None) -> None:
+def perform(run, context: RunContext, stop_at: tuple[str, int, int] | None = None) -> None:
     """Execute a run, up to Ctrl-C at an event (kind, task, epoch)."""
 
     steps = []
@@ -37,7 +37,7 @@ def perform(run, place: RunContext, stop_at: tuple[str, int, int] | None = None)
             raise KeyboardInterrupt
 
     try:
-        execute(Continual(), run, place, report)
+        execute(Continual(), run, context, report)
     except KeyboardInterrupt:
         assert stop_at is not None
     else:
@@ -106,23 +106,23 @@ def test_a_run_that_goes_on_goes_on_in_the_same_log(tmp_path: Path):
     run = tiny_run("radial-vcl", epochs=2)
     whole = RunContext(tmp_path / "whole", log=("tensorboard",))
     perform(run, whole)
-    place = replace(whole, out=tmp_path / "stopped")
-    perform(run, place, stop_at=("epoch", 1, 1))  # before there is a checkpoint
-    perform(run, place, stop_at=("epoch", 3, 5))  # within a task: that epoch is logged twice
-    perform(run, place)
-    assert accuracy_bytes(run, place.out) == accuracy_bytes(run, whole.out)
-    assert curves(run, place.out) == curves(run, whole.out)
+    context = replace(whole, out=tmp_path / "stopped")
+    perform(run, context, stop_at=("epoch", 1, 1))  # before there is a checkpoint
+    perform(run, context, stop_at=("epoch", 3, 5))  # within a task: that epoch is logged twice
+    perform(run, context)
+    assert accuracy_bytes(run, context.out) == accuracy_bytes(run, whole.out)
+    assert curves(run, context.out) == curves(run, whole.out)
 
 
 @pytest.mark.slow
 def test_wandb_stays_offline_keeps_its_id_and_changes_nothing(tmp_path: Path):
     run = tiny_run("radial-vcl", epochs=1)
     perform(run, RunContext(tmp_path / "without"))
-    place = RunContext(tmp_path / "with", log=("wandb",))
-    perform(run, place, stop_at=("epoch", 2, 2))
-    perform(run, place)
-    assert accuracy_bytes(run, place.out) == accuracy_bytes(run, tmp_path / "without")
-    folder = RunFolder(place.out, run).path / "wandb"
+    context = RunContext(tmp_path / "with", log=("wandb",))
+    perform(run, context, stop_at=("epoch", 2, 2))
+    perform(run, context)
+    assert accuracy_bytes(run, context.out) == accuracy_bytes(run, tmp_path / "without")
+    folder = RunFolder(context.out, run).path / "wandb"
     identity = (folder / "run-id").read_text().strip()
     assert not list(folder.glob("run-2*"))  # what is not offline
     logs = sorted(folder.glob("offline-run-*/*.wandb"))

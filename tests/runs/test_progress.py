@@ -13,7 +13,7 @@ from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.progress import Progress
 from vcl_radial.runs.runner import perform
-from vcl_radial.runs.track import Step
+from vcl_radial.runs.training import Step
 from vcl_radial.tracks.continual.track import Continual
 
 RUNS = [tiny_run(method, seed=seed) for method in ("naive", "joint") for seed in (0, 1)]

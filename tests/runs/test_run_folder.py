@@ -18,7 +18,7 @@ from vcl_radial.runs.folder import (
     RunFolder,
     failure,
     finished_fault,
-    stored,
+    load_state,
     write_atomically,
 )
 
@@ -107,7 +107,7 @@ def test_an_interrupted_write_leaves_nothing(tmp_path: Path, monkeypatch):
 def test_a_folder_that_was_deleted_at_work_is_named(folder: RunFolder):
     shutil.rmtree(folder.path)
     for step in (lambda: folder.save_checkpoint({}), lambda: finish(folder)):
-        with pytest.raises(UserError, match=r"seed-0-\w+: was deleted while its run was at work"):
+        with pytest.raises(UserError, match=r"seed-0-\w+: was deleted during its run"):
             step()
     assert not folder.path.exists()
 
@@ -144,7 +144,7 @@ def test_a_marker_that_may_not_be_read_says_nothing_of_the_run(folder: RunFolder
         raise PermissionError(errno.EACCES, "Permission denied", str(path))
 
     monkeypatch.setattr(os, "open", denied)
-    with pytest.raises(UserError, match="done: permission denied; let it be read"):
+    with pytest.raises(UserError, match="done: permission denied; make it readable"):
         folder.fault()
 
 
@@ -319,4 +319,4 @@ def test_a_checkpoint_that_grows_when_it_is_read_is_refused(tmp_path):
     data = small.getvalue()
     (tmp_path / "checkpoint.pt").write_bytes(hashlib.sha256(data).digest() + data)
     with pytest.raises(UserError, match="holds more than plain tensors"):
-        stored(tmp_path / "checkpoint.pt", {}, "spec")
+        load_state(tmp_path / "checkpoint.pt", {}, "spec")

@@ -30,7 +30,7 @@ time.sleep(600)
 class Deadly:
     """An executor of one job at a time, in which the first seed's worker always dies."""
 
-    def __init__(self, track, place, on_step):
+    def __init__(self, track, context, on_step):
         self.jobs = []
         self.done = []
 
@@ -59,9 +59,9 @@ def test_a_run_whose_workers_die_twice_is_lost_alone(tmp_path: Path, capsys):
     lost, other = perform(runs, RunContext(tmp_path), executor=make)
     assert (lost.run, lost.status, other.status) == (runs[0], "lost", "finished")
     assert lost.fault == (
-        "its process died; run the same command again to go on from its last finished task"
+        "its process died; run the same command again to resume from its last finished task"
     )
-    assert "its process died; its job is done once more" in capsys.readouterr().out
+    assert "its process died; its job is retried" in capsys.readouterr().out
     assert made[0].done == [runs[0], runs[0], runs[1]]
     assert made[0].closed
 
@@ -102,7 +102,7 @@ def test_ending_the_command_ends_its_workers_and_says_how_to_go_on(tmp_path: Pat
         finally:
             process.kill()
     assert process.returncode == 130
-    assert errors == "vcl-radial: stopped; the same command goes on from what is finished\n"
+    assert errors == "vcl-radial: stopped; the same command resumes\n"
     workers = [int(path.stem) for path in tmp_path.glob("*.deaf")]
     wait_until(lambda: not any(map(alive, workers)), seconds=10)
 

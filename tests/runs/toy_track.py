@@ -12,7 +12,8 @@ from vcl_radial.errors import Diverged
 from vcl_radial.runs.sections import Section, Table
 from vcl_radial.runs.settings import Settings
 from vcl_radial.runs.spec import RunSpec
-from vcl_radial.runs.track import Objective, Step, Track
+from vcl_radial.runs.track import Objective, Track
+from vcl_radial.runs.training import Step
 
 
 class Data(Settings):
@@ -54,7 +55,7 @@ class Learning:
                 raise Diverged(f"the guess is {self.guess}: lower learning_rate")
             self.scores.append(100 / (1 + abs(self.guess - self.run.data.mean)))
             score, news = self.scores[-1], f"epoch {done + 1} is done"
-            here = replace(self.position(), words=news, news=news, score=score)
+            here = replace(self.position(), message=news, news=news, score=score)
             yield replace(here, scalars={"score": score})
 
     def files(self):
@@ -74,7 +75,7 @@ class Toy(Track[Run]):
     objectives: ClassVar = {"closeness": Objective("maximize", "closeness (%)")}
     worker_modules = ("vcl_radial.runs.attempt", "toy_track")
 
-    def open(self, run, place, report):
+    def open(self, run, context, report):
         return Learning(run)
 
     def scores_so_far(self, folder):

@@ -134,11 +134,11 @@ def test_one_process_is_held_against_two_with_and_without_lanes(tiny, monkeypatc
     now = [0.0]
     out = set()
 
-    def perform(runs, place, jobs, lanes):
-        assert place.data_dir == tiny.images.folder
-        assert tiny.scratch in place.out.parents
-        assert not any(place.out.iterdir())
-        out.add(place.out)
+    def perform(runs, context, jobs, lanes):
+        assert context.data_dir == tiny.images.folder
+        assert tiny.scratch in context.out.parents
+        assert not any(context.out.iterdir())
+        out.add(context.out)
         now[0] += seconds[jobs, lanes]
         return [RunOutcome(run, "finished") for run in runs]
 

@@ -109,7 +109,7 @@ def test_a_page_that_no_bench_wrote_stays(tiny, monkeypatch, capsys):
     (tiny.scratch / "README.md").write_text("mine")
     assert main(["kl", "--quick", "--to", str(tiny.scratch)]) == 1
     (line,) = capsys.readouterr().err.splitlines()
-    assert "README.md: is there, and no page of this command" in line
+    assert "README.md: exists, and this command has not written it" in line
     assert (tiny.scratch / "README.md").read_text() == "mine"
 
 

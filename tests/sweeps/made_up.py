@@ -43,12 +43,12 @@ class MadeUp:
 
     def __init__(
         self,
-        place: RunContext,
+        context: RunContext,
         jobs: int = 1,
         seed: int = 0,
         accuracy: Accuracy = from_its_settings,
     ) -> None:
-        self.place, self.jobs, self.accuracy = place, jobs, accuracy
+        self.context, self.jobs, self.accuracy = context, jobs, accuracy
         self.chance = random.Random(seed)
         self.under_way: list[Job] = []
         self.done: list[Run] = []
@@ -65,12 +65,12 @@ class MadeUp:
 
     def end(self, run: Run, job: Job) -> RunOutcome:
         self.done.append(run)
-        folder = RunFolder(self.place.out, run)
+        folder = RunFolder(self.context.out, run)
         folder.start()
         for threshold in job.thresholds:
             if self.accuracy(run, threshold.step) < threshold.score:
                 folder.save_checkpoint({"rows": rows_of(run, self.accuracy, threshold.step)})
-                return RunOutcome(run, "pruned", f"after task {threshold.step}: {threshold.words}")
+                return RunOutcome(run, "pruned", f"after task {threshold.step}: {threshold.reason}")
         tidy = pd.DataFrame(rows_of(run, self.accuracy), columns=COLUMNS)
         folder.finish(
             {
@@ -98,8 +98,8 @@ def made_up(
     """A sweep of the tiny table with such an executor."""
     made = []
 
-    def make(track, place, on_step):
-        made.append(executor(place, jobs, order, accuracy))
+    def make(track, context, on_step):
+        made.append(executor(context, jobs, order, accuracy))
         return made[0]
 
     return perform_sweep(plans_of(name, **changes), RunContext(out), executor=make), made[0]

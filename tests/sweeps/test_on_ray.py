@@ -66,8 +66,8 @@ def test_a_node_is_killed_in_mid_sweep_and_the_table_is_that_of_an_undisturbed_o
         "search__batch_size": [16, 32],
     }
 
-    def make(track, place, on_step):
-        return Disturbed(track, place, address=cluster.address)
+    def make(track, context, on_step):
+        return Disturbed(track, context, address=cluster.address)
 
     perform_sweep(plans_of(**changes), RunContext(tmp_path / "ray"), executor=make)
     assert len(lost) == 1
@@ -94,15 +94,15 @@ def test_a_command_s_runs_on_the_nodes_of_a_cluster_have_the_bytes_of_runs_here(
     runs = [plan.run({"learning_rate": 0.01}, seed) for seed in (0, 1)]
     on_ray = partial(RayExecutor, address=two_nodes[0].address)
 
-    def make(track, place, on_step):
-        return on_ray(track, place)
+    def make(track, context, on_step):
+        return on_ray(track, context)
 
     here, there = RunContext(tmp_path / "here"), RunContext(tmp_path / "there")
     assert [end.status for end in perform(runs, here, jobs=1)] == ["finished"] * 2
     ends = perform(runs, there, executor=make)
     assert [end.status for end in ends] == ["finished"] * 2
     for run in runs:
-        one, other = (RunFolder(place.out, run) for place in (here, there))
+        one, other = (RunFolder(context.out, run) for context in (here, there))
         assert other.finished()
         for name in ("spec.toml", "accuracy.csv", "metrics.json"):
             assert (one.path / name).read_bytes() == (other.path / name).read_bytes()

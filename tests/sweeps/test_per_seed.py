@@ -116,5 +116,5 @@ def test_of_a_benchmark_of_several_data_sets_each_seed_of_each_is_chosen_for(
     runs = planned(tmp_path / "report" / DIGITS / "lwf.toml", 2)
     rates = [(run.seed, run.stream.split_seed, run.recipe.learning_rate) for run in runs]
     assert rates == [(0, 5, 0.1), (0, 6, 0.2), (1, 5, 0.1), (1, 6, 0.2)]
-    with pytest.raises(UserError, match=r"has 2 runs of one seed.* per_seed = true"):
+    with pytest.raises(UserError, match=r"has 2 runs per seed.* per_seed = true"):
         plans_of(**{**PER_SEED, "per_seed": False})

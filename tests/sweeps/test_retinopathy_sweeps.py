@@ -136,12 +136,12 @@ def test_a_run_is_given_up_after_an_epoch_and_can_go_on_to_the_same_numbers(
         assert end.fault.startswith("after epoch 1: ")
         assert [step.done for step in steps] == [0, 1][: 2 * epochs]
         steps.clear()
-    for place in where:
-        (end,) = attempt(Job((run,)), on_step, Retinopathy(), place)
+    for context in where:
+        (end,) = attempt(Job((run,)), on_step, Retinopathy(), context)
         assert end.status == "finished"
-    given_up, whole = (RunFolder(place.out, run) for place in where)
+    given_up, whole = (RunFolder(context.out, run) for context in where)
     assert [step.done for step in steps] == [1, 2, 0, 1, 2]
-    assert {step.words for step in steps} == {"epoch 1 of 2", "epoch 2 of 2"}
+    assert {step.message for step in steps} == {"epoch 1 of 2", "epoch 2 of 2"}
     name = "predictions.csv"
     assert (given_up.path / name).read_bytes() == (whole.path / name).read_bytes()
     track = Retinopathy()

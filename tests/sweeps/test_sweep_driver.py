@@ -50,7 +50,7 @@ class Diverging(MadeUp):
         if run.digest()[0] not in "ef":
             return super().end(run, job)
         self.done.append(run)
-        folder = SweepFolder(self.place.out.parent).run(run)
+        folder = SweepFolder(self.context.out.parent).run(run)
         folder.start()
         (folder.path / DIVERGED).touch()
         (folder.path / FAILED).write_text("the loss is nan\n")
@@ -217,7 +217,7 @@ class Vanishing(MadeUp):
     def end(self, run, job):
         ended = super().end(run, job)
         if len(self.done) == 1:
-            for file in SweepFolder(self.place.out.parent).run(run).path.iterdir():
+            for file in SweepFolder(self.context.out.parent).run(run).path.iterdir():
                 file.unlink()
         return ended
 
@@ -270,7 +270,7 @@ def test_a_run_scored_on_test_data_is_never_taken(tmp_path: Path) -> None:
     class Smuggler(MadeUp):
         def end(self, run, job):
             ended = super().end(run, job)
-            folder = SweepFolder(self.place.out.parent).run(run)
+            folder = SweepFolder(self.context.out.parent).run(run)
             files = {f.name: f.read_text() for f in folder.path.iterdir() if f.name != "done"}
             files["spec.toml"] = files["spec.toml"].replace('"validation"', '"test"')
             folder.finish(files)
@@ -296,7 +296,7 @@ def test_what_blocks_one_run_stops_the_sweep(tmp_path: Path) -> None:
 def test_a_second_sweep_in_the_folder_is_told_so(tmp_path: Path) -> None:
     with (
         SweepFolder(tmp_path / "tiny").locked(),
-        pytest.raises(UserError, match="another sweep is at work"),
+        pytest.raises(UserError, match="another sweep is running"),
     ):
         made_up(tmp_path)
     made_up(tmp_path, trials=1)

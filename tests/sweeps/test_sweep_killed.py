@@ -62,7 +62,7 @@ def test_a_killed_worker_is_replaced_and_a_killed_sweep_goes_on_to_the_same_tabl
 
     try:
         until(lambda: so_many_wait(2))
-        with pytest.raises(UserError, match="another sweep is at work in this folder"):
+        with pytest.raises(UserError, match="another sweep is running in this folder"):
             swept(out, **changes)
         os.kill(int(at_the_gate()[0]), signal.SIGKILL)
         until(lambda: so_many_wait(3))

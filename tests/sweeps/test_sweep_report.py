@@ -271,7 +271,7 @@ def test_what_is_no_sweep_or_damaged_is_one_line(tmp_path: Path) -> None:
     table, path = trials_bytes(tmp_path), tmp_path / "tiny" / "trials.csv"
     for torn in (table[:-40], table.replace(b"finished", b"finished,1,2,3,4"), b"\xff\xfe"):
         path.write_bytes(torn)
-        with pytest.raises(UserError, match=r"trials\.csv: damaged; the sweep's own command"):
+        with pytest.raises(UserError, match=r"trials\.csv: damaged; the command of the sweep"):
             read_results(tmp_path / "tiny")
     path.write_bytes(table)
     assert isinstance(read_results(tmp_path / "tiny"), SweepResults)

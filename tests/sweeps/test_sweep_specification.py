@@ -7,7 +7,8 @@ from tiny_sweeps import DIGITS, FILE, plans_of, table_of
 
 from vcl_radial.errors import UserError
 from vcl_radial.runs import catalogue
-from vcl_radial.sweeps.specification import parsed, plans, read
+from vcl_radial.sweeps.plans import plans, read
+from vcl_radial.sweeps.specification import parsed
 from vcl_radial.sweeps.study import Study
 from vcl_radial.tracks.continual.track import Continual
 
@@ -86,15 +87,15 @@ def refused(**changes) -> str:
                 "method": "naive",
                 "fixed": {"channels": 1},
             },
-            "resplit: of retinopathy other validation data are other test data too; leave it out",
+            "resplit: in retinopathy other validation data change the test data too; leave it out",
         ),
         (
             {"resplit": True, "per_seed": True},
-            "resplit and per_seed: every seed has data of its own; keep one",
+            "resplit and per_seed: both give each seed its data; keep one",
         ),
         (
             {"per_seed": True, "search__stream.tasks": [2, 5]},
-            "search.stream.tasks: per seed, keys of the recipe are chosen alone",
+            "search.stream.tasks: per seed, search only keys of the recipe",
         ),
         ({"fixed__stream": {"task": 2}}, "the nearest known one is 'stream.tasks'"),
     ],

@@ -9,9 +9,9 @@ from tiny_sweeps import DIGITS, trials_bytes
 
 from vcl_radial.errors import UserError
 from vcl_radial.sweeps.folder import described
+from vcl_radial.sweeps.plans import read
 from vcl_radial.sweeps.report import write_sweep_report
 from vcl_radial.sweeps.results import read_results
-from vcl_radial.sweeps.specification import read
 
 SWEEPS = Path(__file__).parents[2] / "benchmarks" / "sweeps"
 CODE = {

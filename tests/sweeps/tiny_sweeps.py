@@ -6,7 +6,8 @@ from typing import Any
 
 from vcl_radial.runs.context import RunContext
 from vcl_radial.sweeps.command import perform_sweep
-from vcl_radial.sweeps.specification import Plan, parsed, plans
+from vcl_radial.sweeps.plans import Plan, plans
+from vcl_radial.sweeps.specification import parsed
 from vcl_radial.sweeps.study import Study
 
 DIGITS = "split-digits-multi-head"

@@ -1,4 +1,4 @@
-"""The command line: `vcl-radial COMMAND`, one file per command. Heavy imports are late."""
+"""The command line `vcl-radial COMMAND`, one file per command. Commands import heavy modules."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ MOVED = {
     "papers": "python -m reports",
     "price": "python -m reports price",
 }
-"""Commands that run from a checkout, where the pages that they make are."""
+"""Commands that run from a checkout, which holds the pages that they make."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -48,20 +48,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _main(arguments: Sequence[str] | None) -> int:
     parser = _parser()
-    given = sys.argv[1:] if arguments is None else list(arguments)
-    if given and given[0] in MOVED:
-        parser.error(f"{given[0]} has moved: in a checkout, run `{MOVED[given[0]]}`")
-    options = parser.parse_args(given)
+    arguments = sys.argv[1:] if arguments is None else list(arguments)
+    if arguments and arguments[0] in MOVED:
+        parser.error(f"{arguments[0]} has moved: in a checkout, run `{MOVED[arguments[0]]}`")
+    options = parser.parse_args(arguments)
     code: int = options.command(options)
     return code
 
 
 def run_guarded(program: str, work: Callable[[], int]) -> int:
-    """Run a command whose faults are one line on stderr, and return its exit code.
+    """Run a command, print a fault as one line on stderr, and return the exit code.
 
     Args:
         program: name at the start of the line.
-        work: parses and runs the command, and returns its exit code.
+        work: function that parses and runs the command, and returns its exit code.
     """
     open_closed_streams()
     with unfailing_output() as lost:
@@ -82,12 +82,12 @@ def _guarded(program: str, work: Callable[[], int]) -> int:
         fault = str(error)
         if isinstance(error, PermissionError):
             fault = f"{error.filename}: {error.strerror}"
-        # A name that somebody gave may hold a line break.
+        # A name from the user may hold a line break.
         print(f"{program}: {visible(' '.join(fault.splitlines()))}", file=sys.stderr)
         return FAILED
     except KeyboardInterrupt:
         print(
-            f"{program}: stopped; the same command goes on from what is finished",
+            f"{program}: stopped; the same command resumes",
             file=sys.stderr,
         )
         return INTERRUPTED
@@ -99,7 +99,7 @@ def _interrupt(*_: Any) -> NoReturn:
 
 @contextmanager
 def _interruptions_repeated() -> Iterator[None]:
-    """Interrupt again where a callback inside Python, as of a weak reference, swallowed it."""
+    """Interrupt again if a callback inside Python, as of a weak reference, swallowed Ctrl-C."""
     hook = sys.unraisablehook
 
     def swallowed(unraisable: sys.UnraisableHookArgs) -> None:

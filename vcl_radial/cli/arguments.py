@@ -1,4 +1,4 @@
-"""What several commands share: exit codes, argument types and the choice of a device."""
+"""Shared parts of commands: exit codes, argument types and arguments."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
 MOST = 100_000
-"""Of anything that an option counts: seeds, trials, jobs."""
+"""The largest number for options that count seeds, trials or jobs."""
 
 _OPTIONS = {
     "seeds": "--seeds",
@@ -25,27 +25,27 @@ _OPTIONS = {
     "out": "--out",
     "data_dir": "--data-dir",
 }
-"""Options that may be taken for keys of a recipe, by their names in the parsed arguments."""
+"""Options that users may mistake for keys of a recipe, by their names in parsed arguments."""
 
 DONE, FAILED, MISUSED, INTERRUPTED = 0, 1, 2, 130
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line, not the whole usage, and that takes whole names alone."""
+    """A parser with one-line errors instead of the usage, and without abbreviated options."""
 
     def __init__(self, *args: Any, **settings: Any) -> None:
         super().__init__(*args, **{"allow_abbrev": False, **settings})
-        self._words: list[str] = []
+        self._arguments: list[str] = []
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
-        """As in every parser, but that the parser of a command answers for its words itself."""
-        self._words = list(sys.argv[1:] if args is None else args)
+        """Parse as usual, but let the parser of a command report its unknown arguments itself."""
+        self._arguments = list(sys.argv[1:] if args is None else args)
         namespace, unknown = super().parse_known_args(args, namespace)
         if unknown and self._subparsers is None:
-            self.error(f"unrecognized arguments: {' '.join(unknown)}{self._meant(unknown)}")
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{self._nearest(unknown)}")
         return namespace, unknown
 
-    def _meant(self, unknown: list[str]) -> str:
+    def _nearest(self, unknown: list[str]) -> str:
         options = [name for name in self._option_string_actions if name.startswith("--")]
         for word in unknown:
             if near := get_close_matches(word.partition("=")[0], options, 1):
@@ -53,19 +53,19 @@ class Parser(argparse.ArgumentParser):
         return ""
 
     def error(self, message: str) -> NoReturn:
-        """Name the fault and leave with exit code 2."""
+        """Print the fault and exit with code 2."""
         several = {
             o for action in self._actions if action.nargs == "+" for o in action.option_strings
         }
-        taker = next((word for word in reversed(self._words) if word in several), None)
-        if message.startswith("the following arguments are required") and taker is not None:
-            message += f"; put it before {taker}, which takes all words that follow"
-        # What was typed may hold line breaks; the message stays one line.
+        option = next((a for a in reversed(self._arguments) if a in several), None)
+        if message.startswith("the following arguments are required") and option is not None:
+            message += f"; put it before {option}, which takes all words that follow"
+        # An argument may hold line breaks; the message stays one line.
         self.exit(MISUSED, f"{self.prog}: {visible(message)} (see {self.prog} --help)\n")
 
 
 def count(text: str) -> int:
-    """A whole number of at least 1."""
+    """Parse a whole number of at least 1."""
     try:
         number = int(text)
     except ValueError:
@@ -78,7 +78,7 @@ def count(text: str) -> int:
 
 
 def seed_range(text: str) -> range:
-    """The seeds 0 to N-1 of `N`, or A to B of `A-B`."""
+    """Parse seeds: `N` gives 0 to N-1, `A-B` gives A to B."""
     first, dash, last = text.partition("-")
     if not (dash and first.isdecimal() and last.isdecimal()):
         if text.isdecimal() and MOST < int(text) < 2**31:
@@ -94,21 +94,21 @@ def seed_range(text: str) -> range:
 
 
 def seed_number(text: str) -> int:
-    """A whole number from 0 that generators of random numbers take."""
+    """Parse a seed of a random number generator, a whole number from 0."""
     if not text.isdecimal() or not int(text) < 2**31:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0")
     return int(text)
 
 
 def folder(text: str) -> Path:
-    """The path of a folder; an empty text, as of a variable that is not set, is none."""
+    """Parse the path of a folder; an empty text, as from an unset variable, is refused."""
     if not text.strip():
         raise argparse.ArgumentTypeError("is empty: name a folder, `.` for this one")
     return Path(text)
 
 
 def data_folder(text: str) -> Path:
-    """The path of a folder that is there."""
+    """Parse the path of a folder that exists."""
     from vcl_radial.data.data_files import expanded
 
     path = folder(text)
@@ -118,7 +118,7 @@ def data_folder(text: str) -> Path:
 
 
 def add_methods(parser: argparse.ArgumentParser, help: str) -> None:
-    """The argument `--method NAME|FILE ...`, into `options.methods`."""
+    """Add the argument `--method NAME|FILE ...`, stored in `options.methods`."""
     parser.add_argument(
         "--method",
         dest="methods",
@@ -131,7 +131,7 @@ def add_methods(parser: argparse.ArgumentParser, help: str) -> None:
 
 
 def add_data_dir(parser: argparse.ArgumentParser, otherwise: str = "") -> None:
-    """The argument `--data-dir DIR`; `otherwise` says what comes after the variable."""
+    """Add the argument `--data-dir DIR`; `otherwise` completes the help on its default."""
     parser.add_argument(
         "--data-dir",
         metavar="DIR",
@@ -143,7 +143,7 @@ def add_data_dir(parser: argparse.ArgumentParser, otherwise: str = "") -> None:
 def add_out(
     parser: argparse._ActionsContainer, default: str, help: str = "the folder of the results"
 ) -> None:
-    """The argument `--out DIR`, where results are kept."""
+    """Add the argument `--out DIR`, the folder of results."""
     parser.add_argument(
         "--out",
         metavar="DIR",
@@ -154,7 +154,7 @@ def add_out(
 
 
 def add_device(parser: argparse._ActionsContainer) -> None:
-    """The argument `--device`, for `runs.devices`."""
+    """Add the argument `--device`, for `runs.devices`."""
     parser.add_argument(
         "--device",
         choices=("auto", "cpu", "cuda"),
@@ -164,7 +164,7 @@ def add_device(parser: argparse._ActionsContainer) -> None:
 
 
 def add_settings(parser: argparse._ActionsContainer, help: str) -> None:
-    """The argument `--set KEY=VALUE ...`, into `options.settings`."""
+    """Add the argument `--set KEY=VALUE ...`, stored in `options.settings`."""
     parser.add_argument(
         "--set",
         dest="settings",
@@ -177,10 +177,10 @@ def add_settings(parser: argparse._ActionsContainer, help: str) -> None:
 
 
 def settings_of(options: argparse.Namespace) -> dict[str, Any]:
-    """The keys and values of `--set`.
+    """Parse the keys and values of `--set`.
 
     Raises:
-        UserError: a word is no `KEY=VALUE`, or its key is an option's, as `seed` and `methods`.
+        UserError: a text is no `KEY=VALUE`, or its key belongs to an option, as `seed`, `methods`.
     """
     from vcl_radial.runs.planning import parse_settings
 
@@ -192,10 +192,10 @@ def settings_of(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def add_tuned(parser: argparse.ArgumentParser) -> None:
-    """The argument `--tuned`."""
+    """Add the argument `--tuned`."""
     parser.add_argument(
         "--tuned",
         action="store_true",
-        help="use the settings that a search or a paper gives each method for this benchmark: the "
-        "table [tuned.BENCHMARK] of its .toml file (a file of your own is used as it is)",
+        help="use the tuned settings of each method for this benchmark, from a search or a paper: "
+        "the table [tuned.BENCHMARK] of its .toml file (a file of your own is used as it is)",
     )

@@ -1,4 +1,4 @@
-"""`vcl-radial check`: does a method keep what all methods keep?"""
+"""`vcl-radial check`: check that a method keeps the rules of all methods."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ if TYPE_CHECKING:
 
 
 def add(commands: Commands) -> None:
-    """The command and its arguments."""
+    """Add the command and its arguments."""
     parser = commands.add_parser(
         "check",
         help="check a method or a posterior of your own",
         description="Train a method on a few digit images and on numbers, in under a minute, and "
-        "report what is wrong with it and the remedy: does it run, learn, consolidate, leave the "
-        "heads of other tasks unchanged, resume from a checkpoint to the same bits, and scale its "
-        "penalty as the other methods do? The last line says which of these it serves: classes "
-        "with several heads or one, numbers (regression), convolutions. For a posterior: is it a "
-        "distribution, and is its KL right?",
+        "report each fault with its fix: does it run, learn, consolidate, leave the heads of other "
+        "tasks unchanged, resume from a checkpoint to the same bits, and scale its penalty as the "
+        "other methods do? The last line lists what it serves: classes with several heads or one, "
+        "numbers (regression), convolutions. For a posterior: is it a distribution, and is its KL "
+        "right?",
     )
     parser.add_argument(
         "method",
         metavar="PACKAGE.MODULE:CLASS|FILE|NAME",
         help="a class of your own (a method or a posterior), a .toml file, or the name of a "
-        "method that `list` prints of the track continual",
+        "method that `list` prints for the track continual",
     )
     add_settings(parser, "set keys of the recipe (posterior=none, options.strength=3)")
     parser.set_defaults(command=_check)

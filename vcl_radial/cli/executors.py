@@ -1,4 +1,4 @@
-"""Where a command's runs are carried out: here, or on the nodes of a Ray cluster."""
+"""Options that choose where runs are carried out: on this machine or on a Ray cluster."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def add_executor(parser: argparse.ArgumentParser) -> None:
-    """The options of how runs are carried out, those that `executor_of` reads among them."""
+    """Add the options for carrying out runs, among them those that `executor_of` reads."""
     parser.add_argument(
         "--jobs",
         metavar="N",
@@ -25,8 +25,8 @@ def add_executor(parser: argparse.ArgumentParser) -> None:
         "--lanes",
         metavar="N",
         type=count,
-        help="runs of one shape, such as seeds, that train as one program (default: 1; for tables "
-        "40; on a GPU 64)",
+        help="runs of one shape, such as seeds, that train as one program (default: 1; 40 for "
+        "tables; 64 on a GPU)",
     )
     parser.add_argument(
         "--executor",
@@ -37,7 +37,7 @@ def add_executor(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--address",
         metavar="HOST:PORT",
-        help="a running Ray cluster (default: the one that Ray finds, else one started here)",
+        help="a running Ray cluster (default: the one that Ray finds, else a new one)",
     )
     parser.add_argument(
         "--cpus-per-trial",
@@ -56,15 +56,15 @@ def add_executor(parser: argparse.ArgumentParser) -> None:
 
 
 def executor_of(options: argparse.Namespace) -> OnRay | None:
-    """What makes the executor that the options ask for; None for worker processes here.
+    """The factory of the executor that the options choose; None for local worker processes.
 
     Raises:
-        UserError: the options do not fit together.
+        UserError: the options contradict each other.
     """
     if options.executor == "local":
         if options.address or options.gpus_per_trial or options.cpus_per_trial != 1:
             raise UserError(
-                "--address, --cpus-per-trial and --gpus-per-trial are of a Ray cluster: add "
+                "--address, --cpus-per-trial and --gpus-per-trial need a Ray cluster: add "
                 "--executor ray"
             )
         return None
@@ -76,7 +76,7 @@ def executor_of(options: argparse.Namespace) -> OnRay | None:
 
 
 def _share(text: str) -> float:
-    """A number of at least 0."""
+    """Parse a number of at least 0."""
     try:
         number = float(text)
     except ValueError:

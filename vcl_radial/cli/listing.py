@@ -1,4 +1,4 @@
-"""`vcl-radial list`: what is shipped, by track."""
+"""`vcl-radial list`: list the shipped benchmarks, methods and sweeps, by track."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def add(commands: Commands) -> None:
-    """The command and its arguments."""
+    """Add the command and its arguments."""
     parser = commands.add_parser(
         "list",
         help="list the benchmarks, methods and sweeps",
@@ -29,7 +29,7 @@ def _list(options: argparse.Namespace) -> int:
     for track in tracks.names():
         _show(f"Benchmarks ({track})", catalogue.list_benchmarks(track))
         _show(f"Methods ({track})", catalogue.list_methods(track))
-    _show("Methods of installed packages", dict(map(_offered, catalogue.installed())))
+    _show("Methods of installed packages", dict(map(_describe, catalogue.installed())))
     _show("Sweeps", catalogue.list_sweeps())
     return DONE
 
@@ -39,20 +39,20 @@ def _show(title: str, descriptions: Mapping[str, str]) -> None:
         return
     width = max(map(len, descriptions))
     print(f"{title}:")
-    for name, words in descriptions.items():
-        print(f"  {name:{width}}  {words}")
+    for name, description in descriptions.items():
+        print(f"  {name:{width}}  {description}")
 
 
-def _offered(offer: Offer) -> tuple[str, str]:
-    """The line of a method that an installed package offers."""
+def _describe(offer: Offer) -> tuple[str, str]:
+    """The name and description of a method of an installed package."""
     from vcl_radial.errors import UserError
     from vcl_radial.runs import catalogue
 
     if offer.recipe is None:
-        words = f'a strategy without a recipe: write one with strategy = "{offer.name}"'
+        description = f'a strategy without a recipe: write one with strategy = "{offer.name}"'
     else:
         try:
-            words = catalogue.load("method", str(offer.recipe)).description
+            description = catalogue.load("method", str(offer.recipe)).description
         except UserError as error:
-            words = str(error)
-    return offer.name, f"{words} ({offer.package})"
+            description = str(error)
+    return offer.name, f"{description} ({offer.package})"

@@ -1,4 +1,4 @@
-"""`vcl-radial report`: tables, pictures and a page of finished runs, or of a sweep."""
+"""`vcl-radial report`: write tables, pictures and a page of finished runs, or of a sweep."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 
 def add(commands: Commands) -> None:
-    """The command and its arguments."""
+    """Add the command and its arguments."""
     parser = commands.add_parser(
         "report",
-        help="tables, pictures and a page of finished runs, or of a sweep",
+        help="write tables, pictures and a page of finished runs, or of a sweep",
         description="Write the tables and pictures of all finished runs below a folder, and one "
         "HTML page with all of them. For the folder of a sweep, which may still be running: the "
         "best recipes for `run --method`, all trials, which keys matter, and what a score costs.",
@@ -24,7 +24,7 @@ def add(commands: Commands) -> None:
         "folder",
         metavar="FOLDER",
         type=folder,
-        help="what --out of `run` named, or a sweep's folder",
+        help="the folder of `run --out`, or of a sweep",
     )
     parser.add_argument(
         "--to", metavar="DIR", type=folder, help="where to write (default: FOLDER/report)"
@@ -39,14 +39,14 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--evidence",
         action="store_true",
-        help="write the runs beside each report too, in few small files that can be committed: "
-        "`report` makes it anew from these",
+        help="also write the runs beside each report, in a few small files that can be committed "
+        "and that `report` reads like the runs",
     )
     parser.add_argument(
         "--trust",
         action="store_true",
-        help="import the modules that files in FOLDER name as their track: runs code of whoever "
-        "wrote the folder",
+        help="import modules that files in FOLDER name as their track; this runs code of the "
+        "author of the folder",
     )
     add_data_dir(parser)
     sweeps = parser.add_argument_group("options for sweeps")

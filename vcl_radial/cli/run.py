@@ -1,4 +1,4 @@
-"""`vcl-radial run`: methods on a benchmark, and their report."""
+"""`vcl-radial run`: run methods on a benchmark, and write their report."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LOGGERS = ("tensorboard", "wandb")
 
 
 def add(commands: Commands) -> None:
-    """The command and its arguments."""
+    """Add the command and its arguments."""
     parser = commands.add_parser(
         "run",
         help="run methods on a benchmark and write its report",
@@ -49,8 +49,8 @@ def add(commands: Commands) -> None:
         metavar="N|A-B",
         type=seed_range,
         default=range(1),
-        help="number of seeds, 0 to N-1, or the first and the last of them; a seed is also a split "
-        "of a table or a game of a bandit (default: 1)",
+        help="number of seeds, 0 to N-1, or the first and the last seed; a seed also selects the "
+        "split of a table or the game of a bandit (default: 1)",
     )
     add_executor(parser)
     add_tuned(parser)
@@ -98,18 +98,18 @@ def _run(options: argparse.Namespace) -> int:
         return FAILED
     from vcl_radial.reporting.write import report_of_command
 
-    shown = report_of_command(done.runs, done.place, [end.run for end in done.failures])
+    shown = report_of_command(done.runs, done.context, [end.run for end in done.failures])
     return FAILED if done.failures or not shown else DONE
 
 
 def _prepare_report() -> None:
-    from vcl_radial.reporting.write import prepare  # not before the workers start to import
+    from vcl_radial.reporting.write import prepare  # after the workers have started to import
 
     prepare()
 
 
 def _print_faults(failures: Sequence[RunOutcome]) -> None:
-    """Name the runs that have no result, those of one reason together."""
+    """Print the runs that have no result, one line per reason."""
     faults: dict[str | None, list[Any]] = {}
     for end in failures:
         faults.setdefault(end.fault, []).append(end.run)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def add(commands: Commands) -> None:
-    """The command and its arguments."""
+    """Add the command and its arguments."""
     parser = commands.add_parser(
         "sweep",
         help="search for good settings of methods",
@@ -66,8 +66,8 @@ def _sweep(options: argparse.Namespace) -> int:
         print(f"{study.plan.label}: " + _counts(outcomes))
         if best is not None:
             settings = study.trials[best].parameters
-            words = ", ".join(f"{key} = {value}" for key, value in settings.items())
-            print(f"  best: trial {best}, {study.results[best].score:.4g} with {words}")
+            text = ", ".join(f"{key} = {value}" for key, value in settings.items())
+            print(f"  best: trial {best}, {study.results[best].score:.4g} with {text}")
     folder = options.out / studies[0].plan.name
     print(f"  {folder / 'trials.csv'}; vcl-radial report {folder}")
     return DONE if any(study.best() is not None for study in studies) else FAILED

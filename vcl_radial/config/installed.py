@@ -1,4 +1,4 @@
-"""What installed packages offer: methods, by their entry points. Nothing of theirs is imported."""
+"""Find methods of installed packages by their entry points, without importing them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from vcl_radial.errors import UserError
 
 GROUP = "vcl_radial.strategies"
-"""The entry-point group in which a package offers a strategy class under a name."""
+"""The entry-point group of strategy classes by name."""
 
 
 @dataclass(frozen=True)
@@ -20,10 +20,10 @@ class Offer:
     """A method of an installed package.
 
     Attributes:
-        name: of the strategy, and of its recipe.
+        name: name of the strategy and of its recipe.
         target: "package.module:Class".
-        package: that offers it, with its version.
-        recipe: the file NAME.toml beside the class's module; None if there is none.
+        package: name and version of the package.
+        recipe: the file NAME.toml beside the class's module; None if it is missing.
     """
 
     name: str
@@ -33,29 +33,29 @@ class Offer:
 
 
 def offers() -> list[Offer]:
-    """All that there are, by name."""
-    found = {_offer(point) for point in _points(tuple(sys.path))}
-    return sorted(found, key=lambda offer: (offer.name, offer.package))
+    """All offers, sorted by name."""
+    unique = {_offer(point) for point in _points(tuple(sys.path))}
+    return sorted(unique, key=lambda offer: (offer.name, offer.package))
 
 
 def offer(name: str) -> Offer | None:
-    """The method of that name, or None.
+    """The offer of this name, or None.
 
     Raises:
-        UserError: several packages offer one.
+        UserError: several packages offer a method of this name.
     """
-    found = [each for each in offers() if each.name == name]
-    if len({each.target for each in found}) > 1:
-        classes = " or ".join(f"{each.target!r} ({each.package})" for each in found)
+    matches = [other for other in offers() if other.name == name]
+    if len({match.target for match in matches}) > 1:
+        classes = " or ".join(f"{match.target!r} ({match.package})" for match in matches)
         raise UserError(
             f"{name!r}: several installed packages offer it; write strategy = {classes} in a recipe"
         )
-    return found[0] if found else None
+    return matches[0] if matches else None
 
 
-@lru_cache(maxsize=1)  # it reads a file of every package, and each run of a sweep asks
+@lru_cache(maxsize=1)  # it reads a file of every package, and each run of a sweep calls it
 def _points(folders: tuple[str, ...]) -> EntryPoints:
-    """The entry points of packages in these folders, those on the import path."""
+    """The entry points of packages in these folders, which are the import path."""
     return entry_points(group=GROUP)
 
 
@@ -68,15 +68,15 @@ def _offer(point: EntryPoint) -> Offer:
 
 
 def _folders(module: str) -> list[Path]:
-    """Where a module's file lies; the folder of the module itself too, if it is a package."""
+    """The folder of a module's file; also the module's folder, if it is a package."""
     top, *inner = module.split(".")
     try:
-        spec = find_spec(top)  # of what is at the top: below, it would import what is above
+        spec = find_spec(top)  # for an inner module, `find_spec` would import its parents
     except (ImportError, ValueError):
         spec = None
     if spec is None:
         return []
     if spec.submodule_search_locations is None:
         return [Path(spec.origin).parent] if spec.origin else []
-    inside = [Path(place, *inner) for place in spec.submodule_search_locations]
+    inside = [Path(folder, *inner) for folder in spec.submodule_search_locations]
     return [*inside, *(path.parent for path in inside if inner)]

@@ -1,9 +1,9 @@
-"""Numbers in a range, as annotations of what a constructor takes.
+"""Ranges of numbers, as annotations of a constructor's arguments.
 
     def __init__(self, network, *, gamma: Share = 1.0, rank: Count = 8, **settings): ...
 
-A recipe's value is checked against them before a run trains, and the value that a method is made
-with when it is made.
+The values of a recipe are checked against them before a run trains, and the arguments of a method
+when it is made.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ NotNegative = Annotated[float, Interval(ge=0), _FINITE]
 Share = Annotated[float, Interval(ge=0, le=1), _FINITE]
 ShareBelowOne = Annotated[float, Interval(ge=0, lt=1), _FINITE]
 MOST = 10**12
-"""Of anything that is counted: units, epochs, bytes; beyond it PyTorch's numbers may overflow."""
+"""The largest count of units, epochs or bytes; PyTorch's numbers may overflow beyond it."""
 
 Count = Annotated[int, Interval(ge=1, le=MOST)]
 CountOrZero = Annotated[int, Interval(ge=0, le=MOST)]
@@ -42,47 +42,47 @@ _KINDS = {
 }
 
 
-def wanted(value: Any, annotation: Any) -> str:
-    """What a value that is refused must be: "a number from 0 to 1", "'all' or 'summed'"."""
-    text = _in_words(annotation)
+def expected(value: Any, annotation: Any) -> str:
+    """Describe what a refused value must be: "a number from 0 to 1", "'all' or 'summed'"."""
+    text = _describe(annotation)
     if isinstance(value, int) and value > MOST and text.startswith("a whole number"):
         return f"a whole number of at most {MOST}"
     infinite = isinstance(value, float) and not math.isfinite(value)
     return "a finite number" if infinite and text.startswith("a number") else text
 
 
-def _in_words(annotation: Any) -> str:
+def _describe(annotation: Any) -> str:
     if is_union(annotation):
         parts = [part for part in get_args(annotation) if part in _KINDS or get_origin(part)]
-        return " or ".join(map(_in_words, parts))
+        return " or ".join(map(_describe, parts))
     if get_origin(annotation) is Literal:
         *others, last = map(repr, get_args(annotation))
         return f"{', '.join(others)} or {last}" if others else last
     if get_origin(annotation) is Annotated:
         kind, interval, *_ = get_args(annotation)
-        return f"{_KINDS[kind]} {_interval_in_words(interval)}"
+        return f"{_KINDS[kind]} {_describe_interval(interval)}"
     return _KINDS[annotation]
 
 
 def is_union(annotation: Any) -> bool:
-    """Whether it is a union of annotations."""
+    """Whether an annotation is a union."""
     return get_origin(annotation) in (Union, UnionType)
 
 
 def checked(constructor: Callable[..., None]) -> Callable[..., None]:
-    """The constructor of a method, which first checks its keyword arguments against its ranges.
+    """Wrap a method's constructor so that it first checks its keyword arguments.
 
     Raises:
-        UserError: from the constructor, where one is not in its range.
+        UserError: an argument is outside its range; the new constructor raises it.
     """
 
     @wraps(constructor)
     def construct(self: Any, *args: Any, **settings: Any) -> None:
         for name, annotation in annotations_of(constructor).items():
             if name in settings and not _holds(annotation, value := settings[name]):
-                # A recipe's own key, where the class takes it, is none of its options.
+                # A key of the recipe that the class takes is not one of its options.
                 key = name if name in self.recipe_keys else f"options.{name}"
-                raise UserError(f"{key} = {value!r} must be {wanted(value, annotation)}")
+                raise UserError(f"{key} = {value!r} must be {expected(value, annotation)}")
         constructor(self, *args, **settings)
 
     return construct
@@ -90,7 +90,7 @@ def checked(constructor: Callable[..., None]) -> Callable[..., None]:
 
 @lru_cache(maxsize=256)
 def annotations_of(function: Any) -> dict[str, Any]:
-    """Annotations of a function's parameters; empty if one of them cannot be evaluated."""
+    """Annotations of a function's parameters; empty if one cannot be evaluated."""
     try:
         return get_type_hints(function, include_extras=True)
     except Exception:  # a user's annotation may be a name that only type checkers import
@@ -98,10 +98,10 @@ def annotations_of(function: Any) -> dict[str, Any]:
 
 
 def checkable(annotation: Any) -> Any:
-    """The annotation where values can be checked against it, else `Any`.
+    """The annotation if values can be checked against it, else `Any`.
 
-    Values are checked against bool, int, float, str, a `Literal`, a range of this module, and
-    unions of those and None.
+    Values can be checked against bool, int, float, str, a `Literal`, a range of this module, and
+    unions of these and None.
     """
     if is_union(annotation):
         parts = [checkable(part) for part in get_args(annotation) if part is not NoneType]
@@ -112,7 +112,7 @@ def checkable(annotation: Any) -> Any:
 
 
 def _holds(annotation: Any, value: Any) -> bool:
-    """Whether a value is in an annotation's range or among its choices; True of other types."""
+    """Whether a value is in an annotation's range or among its choices; True for other types."""
     if is_union(annotation):
         return any(_holds(part, value) for part in get_args(annotation))
     if annotation is NoneType:
@@ -134,7 +134,7 @@ def _is_within(value: Any, interval: Interval) -> bool:
     return finite and all(bound is None or holds(value, bound) for holds, bound in bounds)
 
 
-def _interval_in_words(interval: Interval) -> str:
+def _describe_interval(interval: Interval) -> str:
     if interval.gt is not None:
         return f"above {interval.gt}"
     if interval.le not in (None, MOST):

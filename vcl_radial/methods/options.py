@@ -157,7 +157,7 @@ def check_options(
         needed = " and ".join(missing)
         faults.append(f"strategy = {name!r} wants {needed}, which the recipe does not have")
     faults += [
-        f"options.{key} = {value!r} must be {ranges.wanted(value, parameters[key].annotation)}"
+        f"options.{key} = {value!r} must be {ranges.expected(value, parameters[key].annotation)}"
         for key, value in options.items()
         if key in kinds and key in parameters
     ]

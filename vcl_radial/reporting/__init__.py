@@ -1,1 +1,1 @@
-"""Tables, pictures and pages of finished runs."""
+"""Write tables, pictures and pages of finished runs."""

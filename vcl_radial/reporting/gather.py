@@ -1,4 +1,4 @@
-"""Gathering finished runs of all tracks from their folders."""
+"""Gather finished runs of all tracks from their folders."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from vcl_radial.files.reading import read_json
 from vcl_radial.reporting import evidence
 from vcl_radial.reporting.labels import Settings, flat, labels, shipped_classes
 from vcl_radial.runs import tracks
-from vcl_radial.runs.finished import Environment, FinishedRun, Spec, Written
+from vcl_radial.runs.finished import Environment, Spec, Written
 from vcl_radial.runs.folder import (
     ENVIRONMENT,
     FAILED,
@@ -28,21 +28,22 @@ from vcl_radial.runs.folder import (
     read_spec,
     unfinished,
 )
+from vcl_radial.runs.track import FinishedRun
 
 Model = TypeVar("Model", bound=Written)
 
 
 def gather(folder: Path) -> tuple[list[FinishedRun], list[str]]:
-    """All finished runs below a folder, by benchmark, method and seed, and what was passed over.
+    """All finished runs below a folder, by benchmark, method and seed, and lines on those skipped.
 
     Raises:
-        UserError: the folder is not there or holds no finished run.
+        UserError: the folder is missing or holds no finished run.
     """
     if not folder.is_dir():
-        there = (
+        fault = (
             "is a file; give the folder of runs" if folder.exists() else "there is no such folder"
         )
-        raise UserError(f"{folder}: {there}")
+        raise UserError(f"{folder}: {fault}")
     runs: list[FinishedRun] = []
     passed_over: list[str] = []
     first: dict[str, FinishedRun] = {}
@@ -53,27 +54,28 @@ def gather(folder: Path) -> tuple[list[FinishedRun], list[str]]:
         twin = first.setdefault(repr(run.spec), run)
         if twin is run:
             runs.append(run)
-        elif run.path.exists():  # it is no copy for keeping
+        elif run.path.exists():  # not restored from committed evidence
             passed_over.append(f"{run.path}: is the same run as {twin.path}")
     if not runs:
-        raise UserError(_nothing_in(folder, passed_over))
-    named = _named(runs)
-    return sorted(named, key=lambda run: (run.benchmark, run.method, run.spec.seed)), passed_over
+        raise UserError(_no_runs_fault(folder, passed_over))
+    runs = _with_labels(runs)
+    return sorted(runs, key=lambda run: (run.benchmark, run.method, run.spec.seed)), passed_over
 
 
 def read_runs(folders: Sequence[Path]) -> list[FinishedRun]:
-    """The finished runs in these folders, in order.
+    """Read the finished runs in these folders, in order.
 
     Raises:
-        UserError: one holds no finished run.
+        UserError: a folder holds no finished run.
     """
-    return _named([_read(folder) for folder in folders])
+    return _with_labels([_read(folder) for folder in folders])
 
 
-def _named(runs: Sequence[FinishedRun]) -> list[FinishedRun]:
-    """Runs with names that differ where their settings do.
+def _with_labels(runs: Sequence[FinishedRun]) -> list[FinishedRun]:
+    """The runs with names that differ where their settings do.
 
-    Other data are another measurement, other settings of a recipe or code another method.
+    Runs with other data get another benchmark name, those with another recipe or code another
+    method name.
     """
     names = labels([_data_settings(run) for run in runs], "data")
     runs = [replace(run, benchmark=visible(name)) for run, name in zip(runs, names, strict=True)]
@@ -82,46 +84,46 @@ def _named(runs: Sequence[FinishedRun]) -> list[FinishedRun]:
 
 
 def checked(kind: type[Model], table: Any) -> Model:
-    """A file's content.
+    """Validate the content of a file.
 
     Raises:
-        DataError: a key is missing or of another type; it names the key.
+        DataError: a key is missing or of another type; the message names the key.
     """
     try:
         return kind.model_validate(table)
     except ValidationError as error:
         fault = error.errors()[0]
         key = ".".join(str(part) for part in fault["loc"])
-        said = "is missing" if fault["type"] == "missing" else f"is wrong: {fault['msg']}"
-        raise DataError(f"the key {key!r} {said}" if key else fault["msg"]) from None
+        reason = "is missing" if fault["type"] == "missing" else f"is wrong: {fault['msg']}"
+        raise DataError(f"the key {key!r} {reason}" if key else fault["msg"]) from None
 
 
 def notices(runs: Sequence[FinishedRun]) -> list[str]:
-    """What a reader of the tables of one benchmark has to know of its runs, a line each."""
-    named: dict[str, list[FinishedRun]] = {}
+    """Lines that a reader of the tables of one benchmark must know about its runs."""
+    by_name: dict[str, list[FinishedRun]] = {}
     for run in runs:
-        named.setdefault(visible(run.spec.method), []).append(run)
+        by_name.setdefault(visible(run.spec.method), []).append(run)
     lines = [
         f"the runs of {method} have {count} different settings; they are shown apart, named "
-        f"after what differs{_newest_code(of_name)}"
-        for method, of_name in named.items()
-        if (count := len({run.method for run in of_name})) > 1
+        f"after what differs{_newest_code(group)}"
+        for method, group in by_name.items()
+        if (count := len({run.method for run in group})) > 1
     ]
-    of_method: dict[str, list[Mapping[str, Any]]] = {}
+    environments: dict[str, list[Mapping[str, Any]]] = {}
     for run in runs:
-        of_method.setdefault(run.method, []).append(run.environment)
-    for what, answers in (
+        environments.setdefault(run.method, []).append(run.environment)
+    for noun, values in (
         ("commits", _commits),
         ("versions of vcl-radial", _versions),
         ("versions of torch", lambda runs: {run["packages"].get("torch") for run in runs}),
     ):
-        if mixed := [method for method, e in of_method.items() if len(answers(e)) > 1]:
-            lines.append(f"runs of several {what} are put together: {', '.join(mixed)}")
+        if mixed := [method for method, e in environments.items() if len(values(e)) > 1]:
+            lines.append(f"runs of several {noun} are put together: {', '.join(mixed)}")
     return lines
 
 
 def _variant(run: FinishedRun) -> tuple[str, ...]:
-    """What tells the runs of one benchmark and seed apart, such as the set of several."""
+    """The values that distinguish the runs of one benchmark and seed, such as the data set."""
     return tuple(str(run.spec.data.get(key)) for key in run.track.variant_keys)
 
 
@@ -135,29 +137,29 @@ def _recipe_settings(runs: Sequence[FinishedRun]) -> list[Settings]:
     groups = [(run.benchmark, run.method, *_variant(run)) for run in runs]
     seeds = Counter((group, run.spec.seed) for group, run in zip(groups, runs, strict=True))
     repeated = {group for (group, _), count in seeds.items() if count > 1}
-    found = []
+    settings = []
     for run, group in zip(runs, groups, strict=True):
-        # Settings may have been chosen for each seed.
+        # With settings per seed, recipes may differ between the seeds of one method.
         chosen = bool(run.track.variant_keys) and group not in repeated
         recipe = {} if chosen else flat(run.spec.recipe)
         shipped = shipped_classes(run.spec.method)
-        found.append(Settings(group, run.method, recipe, run.spec.code, shipped))
-    return found
+        settings.append(Settings(group, run.method, recipe, run.spec.code, shipped))
+    return settings
 
 
-def _nothing_in(folder: Path, passed_over: Sequence[str]) -> str:
-    whole = folder.resolve()  # its parents are asked for, and "." names none
-    if whole.name.startswith("seed-") and _is_of_a_run(whole):
-        return f"{folder}: is the folder of one run; give {whole.parent.parent}, its benchmark's"
-    words = f"{folder}: holds no finished run; give a folder that was given to --out"
+def _no_runs_fault(folder: Path, passed_over: Sequence[str]) -> str:
+    path = folder.resolve()  # the message needs its parents, which "." does not name
+    if path.name.startswith("seed-") and _is_run_folder(path):
+        return f"{folder}: is the folder of one run; give {path.parent.parent}, its benchmark's"
+    fault = f"{folder}: holds no finished run; give a folder that was given to --out"
     if not passed_over:
-        return words
+        return fault
     more = f", and {len(passed_over) - 1} more" if len(passed_over) > 1 else ""
-    return f"{words} (passed over: {passed_over[0]}{more})"
+    return f"{fault} (passed over: {passed_over[0]}{more})"
 
 
 def _below(folder: Path) -> Iterator[FinishedRun | DataError]:
-    """The runs of all run folders and of all evidence, or why one cannot be read."""
+    """Yield the runs of all run folders and of all evidence, or why one cannot be read."""
     unreadable: list[OSError] = []
     levels = [
         (Path(root), names, files)
@@ -165,9 +167,9 @@ def _below(folder: Path) -> Iterator[FinishedRun | DataError]:
     ]
     closed = {Path(error.filename): (error.strerror or "cannot be read") for error in unreadable}
     for path, reason in closed.items():
-        yield DataError(f"{path}: {reason.lower()}; let it be read, and give the command again")
-    of_runs = {root / name for root, names, _ in levels for name in names if name[:5] == "seed-"}
-    for path in sorted(of_runs - closed.keys()):
+        yield DataError(f"{path}: {reason.lower()}; make it readable, and give the command again")
+    folders = {root / name for root, names, _ in levels for name in names if name[:5] == "seed-"}
+    for path in sorted(folders - closed.keys()):
         try:
             yield _read(path)
         except UserError as error:
@@ -175,18 +177,17 @@ def _below(folder: Path) -> Iterator[FinishedRun | DataError]:
     for path in sorted(root for root, _, files in levels if evidence.FILE in files):
         try:
             with TemporaryDirectory() as to:
-                for restored, named in evidence.restore(path, Path(to)):
-                    yield _content(restored, named)
+                for restored, original in evidence.restore(path, Path(to)):
+                    yield _content(restored, original)
         except DataError as error:
             yield error
 
 
 def _read(path: Path) -> FinishedRun:
-    """What a run folder holds.
+    """Read a run folder.
 
     Raises:
-        UserError: it holds no finished run, what no run of this suite writes, or what may not be
-            read.
+        UserError: it holds no finished run, is not a run folder of this suite, or may not be read.
     """
     fault = finished_fault(path, (SPEC, ENVIRONMENT))
     failed = fault == "not finished" and failure(path) is not None
@@ -197,41 +198,41 @@ def _read(path: Path) -> FinishedRun:
     return _content(path, path)
 
 
-def _content(path: Path, named: Path) -> FinishedRun:
-    """What the files in a folder say of a run, which is known by another path.
+def _content(path: Path, original: Path) -> FinishedRun:
+    """Read a run from the files in a folder; `original` is the path to report.
 
     Raises:
-        DataError: no run of this suite writes them, or they name code (`Untrusted`).
+        DataError: the files are not those of a run of this suite, or name code (`Untrusted`).
     """
     file = f"{SPEC}: "
     try:
         table = read_spec(path)
         spec = checked(Spec, table)
-        with outside.named_by(named / SPEC):
-            track = tracks.of(table)
+        with outside.named_by(original / SPEC):
+            track = tracks.from_tables(table)
         file = f"{ENVIRONMENT}: "
         environment = read_json(path / ENVIRONMENT)
         checked(Environment, environment)
-        file = ""  # the track names it
+        file = ""  # the error of the track names its file
         tables = track.read(path, environment)
     except outside.Untrusted:
         raise
     except (OSError, ValueError, LookupError, TypeError, RecursionError, UserError) as error:
-        words = " ".join(f"{file}{error}".split())
-        raise DataError(f"{named}: is not a run folder of this suite ({words})") from None
+        reason = " ".join(f"{file}{error}".split())
+        raise DataError(f"{original}: is not a run folder of this suite ({reason})") from None
     data = spec.stream.get("data_name")
     benchmark = visible(spec.benchmark if data is None else f"{spec.benchmark} on {data}")
     scored_on = "" if spec.evaluate_on == "test" else f" ({spec.evaluate_on} data)"
     names = benchmark + scored_on, visible(spec.method)
-    return FinishedRun(named, track, spec, environment, tables, *names)
+    return FinishedRun(original, track, spec, environment, tables, *names)
 
 
-def _is_of_a_run(path: Path) -> bool:
+def _is_run_folder(path: Path) -> bool:
     return any((path / name).exists() for name in (SPEC, FAILED))
 
 
 def _newest_code(runs: Sequence[FinishedRun]) -> str:
-    """Which of several versions of a user's files is the newest."""
+    """Text that names the newest of several versions of a user's files; else empty."""
     dated = [
         (run.environment.get("finished") or "", run.spec.code) for run in runs if run.spec.code
     ]
@@ -241,11 +242,11 @@ def _newest_code(runs: Sequence[FinishedRun]) -> str:
 
 
 def _commits(environments: Sequence[Mapping[str, Any]]) -> set[str | None]:
-    return {each.get("commit") for each in environments}
+    return {environment.get("commit") for environment in environments}
 
 
 def _versions(environments: Sequence[Mapping[str, Any]]) -> set[str | None]:
-    """Those of this package, where commits do not tell all of it: an installed one has none."""
+    """The versions of this package, if a run has no commit, as with an installed package."""
     if None not in _commits(environments):
         return set()
-    return {each["packages"].get("vcl-radial") for each in environments}
+    return {environment["packages"].get("vcl-radial") for environment in environments}

@@ -1,4 +1,4 @@
-"""One HTML page of reports: style, script and pictures inside it, and nothing from elsewhere."""
+"""Write reports as one HTML page that contains its style, script and pictures."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _PAGE = Path(__file__).parent / "page"
 
 MARK = '<meta name="generator" content="vcl-radial">'
-"""By which a page of the suite is known."""
+"""The tag that marks pages of the suite."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Drawn:
     """A report with its pictures.
 
     Attributes:
-        report: what to show.
+        report: the report.
         pictures: its figures as SVG, by name.
     """
 
@@ -44,16 +44,16 @@ def html_page(
     facts: Facts = (),
     passed_over: Sequence[str] = (),
 ) -> str:
-    """One page that needs nothing beside it.
+    """One page that needs no other files.
 
     Args:
-        reports: in order.
-        title: of the page.
-        facts: about the page.
-        passed_over: lines about what is not on the page.
+        reports: reports in order.
+        title: title of the page.
+        facts: facts about the page.
+        passed_over: lines about runs that are not on the page.
 
     Returns:
-        The page. All names are escaped; it may load nothing from anywhere.
+        The page. All names are escaped, and it loads nothing.
     """
     from markupsafe import Markup
 
@@ -69,11 +69,11 @@ def html_page(
 
 
 def table_html(table: Table) -> str:
-    """A table as HTML without style or script, as notebooks show it; what is best is bold."""
+    """A table as HTML without style or script, for notebooks; the best values are bold."""
     from markupsafe import Markup, escape
 
     def row(tag: str, texts: Sequence[Markup]) -> Markup:
-        sides = ["left" if head.words else "right" for head in table.heads]
+        sides = ["left" if head.is_text else "right" for head in table.heads]
         cells = Markup(f'<{tag} style="text-align: {{}}">{{}}</{tag}>')
         return Markup("<tr>{}</tr>").format(
             Markup("").join(cells.format(*cell) for cell in zip(sides, texts, strict=True))
@@ -118,13 +118,13 @@ def _kind(block: Block) -> str:
 
 
 def _shown(picture: bytes) -> str:
-    """An SVG as the address of a picture."""
+    """The data URL of an SVG picture."""
     return f"data:image/svg+xml;base64,{base64.b64encode(picture).decode()}"
 
 
 def _download(text: str, kind: str) -> str:
-    """A text as the address of a link that saves it."""
-    # A folder's name need not be UTF-8: its odd bytes as codes.
+    """The data URL of a text, for a link that saves it."""
+    # The name of a folder need not be UTF-8: other bytes are written as codes.
     content = text.encode(errors="backslashreplace")
     return f"data:text/{kind};charset=utf-8;base64,{base64.b64encode(content).decode()}"
 
@@ -136,7 +136,7 @@ def _tables(section: Section) -> str:
 
 
 def _in_order(table: Table) -> list[list[Cell]]:
-    """The rows of a table, the better ones first where it says by what."""
+    """The rows of a table, the better ones first if it names a column to sort by."""
     column = next(
         (c for c, head in enumerate(table.heads) if head.heading == table.sorted_by), None
     )
@@ -149,15 +149,15 @@ def _in_order(table: Table) -> list[list[Cell]]:
 
 
 def _sort_key(cell: Cell) -> str:
-    """A number as the script reads it; what is not defined is empty and stays last."""
+    """A number for the script; an undefined one is empty and stays last."""
     return "" if math.isnan(cell.key) else repr(float(cell.key)).replace("inf", "Infinity")
 
 
-def _code(words: str) -> Markup:
-    """Words with what stands between backticks as code."""
+def _code(text: str) -> Markup:
+    """A text whose parts between backticks are code."""
     from markupsafe import Markup, escape
 
-    parts = re.split(r"`([^`]+)`", words)
+    parts = re.split(r"`([^`]+)`", text)
     pairs = zip(parts[::2], [*parts[1::2], None], strict=True)
     return Markup("").join(
         escape(plain) + (Markup("<code>{}</code>").format(code) if code is not None else "")

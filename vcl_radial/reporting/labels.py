@@ -1,4 +1,4 @@
-"""Names of benchmarks and methods in a report: what differs between runs of one name, no more."""
+"""Label benchmarks and methods in a report by the settings that differ between runs of one name."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from typing import Any
 from vcl_radial.runs import catalogue
 
 CLASS_KEYS = ("strategy", "posterior", "network", "kind", "dataset")
-"""Keys that name a class or a function; a label has its name without the module's."""
+"""Keys that name a class or a function; a label shows the name without the module."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What a label is made of.
+    """The parts of a label.
 
     Attributes:
-        group: Runs of other groups need not be told apart from this one.
-        name: What the label begins with.
-        values: The settings, with dotted keys.
-        checksum: Of files of the user's own that the settings name.
-        default: Values that `name` stands for: others are shown even where all runs have them.
+        group: the group of runs whose labels must differ.
+        name: the beginning of the label.
+        values: the settings, with dotted keys.
+        checksum: checksum of the user's files that the settings name.
+        default: values that `name` implies; other values are shown even if all runs have them.
     """
 
     group: Hashable
@@ -39,32 +39,32 @@ class Settings:
 def labels(runs: Sequence[Settings], files: str) -> list[str]:
     """A label for each run, such as `gaussian-vcl (posterior: Laplace, epochs=40)`.
 
-    In brackets are the settings in which runs of one group differ, as a user would set them. A key
-    that a run does not set is not shown, and neither is a value that the name stands for. Where
-    nothing but the files of the user's own differ, their checksums tell the runs apart.
+    Brackets hold the settings in which runs of one group differ, as a user would set them. Keys
+    that a run does not set are not shown, nor values that the name implies. If only the user's
+    files differ, the label shows their checksum.
 
     Args:
-        runs: The settings of the runs.
-        files: What the checksums are of, in a word.
+        runs: the settings of the runs.
+        files: the noun for the user's files, such as "code".
 
     Returns:
-        One label per run, in order; runs of one group have the same label only where their
-        settings and their files are the same.
+        One label per run, in order; runs of one group have equal labels only if their settings and
+        their files are the same.
     """
     groups: dict[Hashable, list[int]] = defaultdict(list)
-    for place, run in enumerate(runs):
-        groups[run.group].append(place)
+    for index, run in enumerate(runs):
+        groups[run.group].append(index)
     texts = [""] * len(runs)
-    for places in groups.values():
-        parts = _differences([runs[place] for place in places])
+    for indices in groups.values():
+        parts = _differences([runs[index] for index in indices])
         checksums = defaultdict(set)
-        for place, part in zip(places, parts, strict=True):
-            checksums[part].add(runs[place].checksum)
-        for place, part in zip(places, parts, strict=True):
-            checksum = runs[place].checksum if len(checksums[part]) > 1 else None
-            words = [*part, f"{files} {checksum[:6]}"] if checksum else part
-            name = runs[place].name
-            texts[place] = f"{name} ({', '.join(words)})" if words else name
+        for index, part in zip(indices, parts, strict=True):
+            checksums[part].add(runs[index].checksum)
+        for index, part in zip(indices, parts, strict=True):
+            checksum = runs[index].checksum if len(checksums[part]) > 1 else None
+            shown = [*part, f"{files} {checksum[:6]}"] if checksum else part
+            name = runs[index].name
+            texts[index] = f"{name} ({', '.join(shown)})" if shown else name
     return texts
 
 
@@ -81,23 +81,23 @@ def flat(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 def file_name(name: str) -> str:
     """A name with its settings, as a file name: `radial-vcl_epochs=5_hidden=8-8`."""
-    words = re.sub(r"[][(){}'\"]", " ", name).replace(": ", "=")
-    words = re.sub(r"(?<=\d), (?=\d)", "-", words).replace("= ", "=")
-    stem = re.sub(r"[^\w.=-]+", "_", words).strip("_").lstrip(".")
-    # A file system counts bytes; some room is left for what is put before and after.
+    text = re.sub(r"[][(){}'\"]", " ", name).replace(": ", "=")
+    text = re.sub(r"(?<=\d), (?=\d)", "-", text).replace("= ", "=")
+    stem = re.sub(r"[^\w.=-]+", "_", text).strip("_").lstrip(".")
+    # A file system limits bytes; a prefix and an extension need room.
     return stem.encode()[:80].decode(errors="ignore") or "unnamed"
 
 
 def unused(stem: str, used: Container[str]) -> str:
-    """The stem, or with a number where names differ only by what a file name cannot hold."""
+    """The stem, with a number if it is used already."""
     return next(s for s in chain([stem], (f"{stem}-{n}" for n in count(2))) if s not in used)
 
 
 @cache
 def shipped_classes(method: str) -> dict[str, str]:
-    """Strategy and posterior of a method of the catalogue; empty for another name.
+    """Strategy and posterior of a method of the catalogue; empty for other names.
 
-    A run of it with other ones (`--set posterior=radial`) is not what its name says.
+    A run with other ones (`--set posterior=radial`) differs from the method of its name.
     """
     if method not in catalogue.names("method"):
         return {}
@@ -106,7 +106,7 @@ def shipped_classes(method: str) -> dict[str, str]:
 
 
 def _differences(runs: Sequence[Settings]) -> list[tuple[str, ...]]:
-    """For each run of a group, its values of the keys that are to be shown."""
+    """For each run of a group, the values of the shown keys."""
     keys = _shown_keys(runs)
     names = {
         key: _short_names({str(value) for run in runs for _, value in _set(run, [key])})
@@ -122,12 +122,12 @@ def _differences(runs: Sequence[Settings]) -> list[tuple[str, ...]]:
         ]
         for word in (str, repr)
     )
-    # Without quotes, true and "True" are one word.
+    # Without quotes, true and "True" look the same.
     return plain if len({", ".join(p) for p in plain}) == len(set(quoted)) else quoted
 
 
 def _shown_keys(runs: Sequence[Settings]) -> dict[str, list[str]]:
-    """The keys that do not have one value in all runs, or not the one that the name stands for."""
+    """The keys whose values differ between runs, or from the value that the name implies."""
     keys = {key for run in runs for key in (*run.values, *run.default)}
     shown = [
         key
@@ -142,12 +142,12 @@ def _shown_keys(runs: Sequence[Settings]) -> dict[str, list[str]]:
 
 
 def _set(run: Settings, keys: Sequence[str]) -> list[tuple[str, Any]]:
-    """The values of a run to be shown, of these keys."""
+    """The values of these keys that a run shows."""
     values = [(key, run.values.get(key)) for key in keys]
     return [(k, v) for k, v in values if v is not None and v != run.default.get(k)]
 
 
 def _short_names(names: set[str]) -> dict[str, str]:
-    """Names of classes without their modules, where they differ then too."""
+    """Names of classes without their modules, if they stay distinct."""
     short = {name: name.partition(":")[2] or name for name in names}
     return short if len(set(short.values())) == len(short) else {name: name for name in short}

@@ -1,4 +1,4 @@
-"""Tables as LaTeX, with the lines of the package booktabs."""
+"""Format tables as LaTeX, with the lines of the package booktabs."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _SPECIAL = {
 
 
 def latex(table: Table) -> str:
-    r"""A table as a `tabular`: what is best is bold, what is published in italics.
+    r"""A table as a `tabular`: the best values are bold, published values in italics.
 
-    Columns that a terminal leaves out are left out here too.
+    Columns that a terminal omits are omitted here too.
 
     Returns:
         Text that ends with a line break. The document needs `\usepackage{booktabs}`.
@@ -31,7 +31,7 @@ def latex(table: Table) -> str:
     heads = list(compress(table.heads, kept))
     rows = [" & ".join(map(_cell, compress(row, kept))) for row in table.body]
     lines = [
-        f"\\begin{{tabular}}{{{''.join('l' if head.words else 'r' for head in heads)}}}",
+        f"\\begin{{tabular}}{{{''.join('l' if head.is_text else 'r' for head in heads)}}}",
         r"\toprule",
         f"{' & '.join(_escaped(head.heading) for head in heads)} \\\\",
         r"\midrule",

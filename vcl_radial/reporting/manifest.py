@@ -1,8 +1,8 @@
-"""What a report wrote into a folder: by this list a later report removes it, and no other file.
+"""The list of files that a report has written, so that a later report can remove them.
 
-A second stream under one `--out` gives a benchmark's report another name, and a method that is gone
-leaves its pictures behind. Such files are removed where the manifest beside them lists them with
-the checksum that they still have; whatever else lies in the folder stays, and so does the folder.
+A second stream under one `--out` gives a benchmark's report another name, and a removed method
+leaves its pictures behind. Such files are removed if the manifest beside them lists them with their
+present checksum; all other files in the folder stay, and so does the folder.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from vcl_radial.runs.folder import write_atomically
 
 FILE = "manifest.json"
 OF_ALL = f"*/{FILE}"
-"""From the folder that holds the reports."""
+"""The pattern of all manifests in the folder of the reports."""
 
 
 class Manifest(BaseModel):
     """The content of `manifest.json`.
 
     Attributes:
-        benchmark: Of which runs the report is.
-        runs: Where they lie, as a path from the folder that holds the reports.
-        files: SHA-256 checksums by name.
-        shown: A checksum of what the pictures were drawn from.
+        benchmark: the benchmark of the runs.
+        runs: the folder of the runs, relative to the folder of the reports.
+        files: SHA-256 checksums by file name.
+        shown: checksum of the content of the pictures.
     """
 
     model_config = ConfigDict(strict=True, frozen=True)
@@ -42,13 +42,13 @@ class Manifest(BaseModel):
 
 
 def drawn_from(folder: Path, shown: str) -> set[str]:
-    """The files of a report that are as they were written, if its pictures show just this."""
+    """The unchanged files of a report, if the checksum of its pictures is `shown`."""
     manifest = _read(folder)
     if manifest is None or manifest.shown != shown:
         return set()
     whole = set()
     for name, checksum in manifest.files.items():
-        with contextlib.suppress(OSError):  # what cannot be read is drawn anew
+        with contextlib.suppress(OSError):  # a file that cannot be read is drawn again
             if checksum_of(folder / name) == checksum:
                 whole.add(name)
     return whole
@@ -57,17 +57,17 @@ def drawn_from(folder: Path, shown: str) -> set[str]:
 def write(
     folder: Path, benchmark: str, runs: Path, names: Iterable[str], shown: str | None = None
 ) -> None:
-    """List the files of a report, and remove what an earlier one of its folder left behind.
+    """List the files of a report, and remove leftovers of an earlier report in its folder.
 
     Args:
-        folder: Of the report.
-        benchmark: Of which runs it is.
-        runs: The folder that was given to `--out`.
-        names: The files that the report consists of.
-        shown: A checksum of what its pictures were drawn from.
+        folder: the folder of the report.
+        benchmark: the benchmark of the runs.
+        runs: the folder of all runs, as given to `--out`.
+        names: the names of the files of the report.
+        shown: checksum of the content of the pictures.
 
     Raises:
-        UserError: The manifest cannot be written.
+        UserError: the manifest cannot be written.
     """
     earlier = _read(folder)
     files = {name: checksum_of(folder / name) for name in sorted(names) if (folder / name).exists()}
@@ -80,13 +80,13 @@ def write(
 
 
 def remove_stale(to: Path, benchmarks: Collection[str], runs: Path, kept: Collection[str]) -> None:
-    """Remove reports of these benchmarks' runs that have another name by now.
+    """Remove reports of runs whose report has another name now.
 
     Args:
-        to: The folder that holds the reports.
-        benchmarks: Whose reports have just been written.
-        runs: The folder that was given to `--out`.
-        kept: Names of folders that stay.
+        to: the folder of the reports.
+        benchmarks: benchmarks whose reports have just been written.
+        runs: the folder of all runs, as given to `--out`.
+        kept: names of folders that stay.
     """
     for path in sorted(to.glob(f"*/{FILE}")):
         folder, manifest = path.parent, _read(path.parent)
@@ -95,7 +95,7 @@ def remove_stale(to: Path, benchmarks: Collection[str], runs: Path, kept: Collec
         if manifest.benchmark in benchmarks and manifest.runs == _from(to, runs):
             _remove(folder, manifest.files)
             path.unlink()
-            with contextlib.suppress(OSError):  # a user's file is in it
+            with contextlib.suppress(OSError):  # the folder holds a user's file
                 folder.rmdir()
 
 
@@ -107,7 +107,7 @@ def _read(folder: Path) -> Manifest | None:
 
 
 def _remove(folder: Path, files: dict[str, str]) -> None:
-    """Remove files that are as they were written; a name with a folder in it is not a report's."""
+    """Remove unchanged files; names with a folder do not come from a report and are skipped."""
     for name, checksum in files.items():
         path = folder / name
         if Path(name).name == name and not path.is_symlink() and path.is_file():
@@ -117,5 +117,5 @@ def _remove(folder: Path, files: dict[str, str]) -> None:
 
 
 def _from(folder: Path, path: Path) -> str:
-    """A path as seen from a folder, so that both can be moved together."""
+    """A path relative to a folder, so that both can be moved together."""
     return os.path.relpath(path.resolve(), folder.resolve())

@@ -1,4 +1,4 @@
-"""Tables and pages as text: Markdown to keep, aligned columns for a terminal."""
+"""Format tables and pages as text: Markdown for files, aligned columns for a terminal."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from vcl_radial.runs.sections import Block, Cell, Facts, Figure, Report, Section
 
 
 def table(shown: Table) -> str:
-    """A table as Markdown: what is best is bold, what is published in italics.
+    """A table as Markdown: the best values are bold, published values in italics.
 
     Returns:
-        Text that ends with a line break; its title is a paragraph above, its notes are below it.
+        Text that ends with a line break, with the title above the table and the notes below.
     """
     heads = shown.heads
     rows = [
         [escaped(head.heading, "|") for head in heads],
-        ["---" if head.words else "---:" for head in heads],
+        ["---" if head.is_text else "---:" for head in heads],
         *([_cell(cell) for cell in row] for row in shown.body),
     ]
     text = "".join(f"| {' | '.join(row)} |\n" for row in rows)
@@ -26,15 +26,15 @@ def table(shown: Table) -> str:
 
 
 def aligned(shown: Table) -> str:
-    """A table for a terminal, in aligned columns; what is best has a star.
+    """A table in aligned columns for a terminal; the best values have a star.
 
     Returns:
         Text that ends with a line break.
     """
-    kept = [place for place, head in enumerate(shown.heads) if not head.aside]
-    heads = [shown.heads[place] for place in kept]
-    body = [[row[place] for place in kept] for row in shown.body]
-    stars = [any(row[place].best for row in body) for place in range(len(heads))]
+    kept = [number for number, head in enumerate(shown.heads) if not head.aside]
+    heads = [shown.heads[number] for number in kept]
+    body = [[row[number] for number in kept] for row in shown.body]
+    stars = [any(row[number].best for row in body) for number in range(len(heads))]
     rows = [[head.heading for head in heads]]
     for row in body:
         marks = [
@@ -51,7 +51,7 @@ def aligned(shown: Table) -> str:
     rows.insert(1, ["─" * width for width in widths])
     lines = [
         "  ".join(
-            cell.ljust(width) if head.words else cell.rjust(width)
+            cell.ljust(width) if head.is_text else cell.rjust(width)
             for cell, width, head in zip(row, widths, heads, strict=True)
         ).rstrip()
         for row in rows
@@ -63,8 +63,8 @@ def page(report: Report, *, folded: bool = False) -> str:
     """A report as a page; figures lie beside it as PNG.
 
     Args:
-        report: what to show.
-        folded: its folded sections, without what stands behind the numbers; False for the others.
+        report: the report.
+        folded: whether the page has the folded sections, without facts, or else all others.
     """
     title = f"# {escaped(report.title)}" + (": details" if folded else "")
     parts = [title, *(f"> {escaped(notice)}" for notice in report.notices if not folded)]
@@ -76,31 +76,31 @@ def page(report: Report, *, folded: bool = False) -> str:
     return "\n\n".join(part.rstrip("\n") for part in parts if part) + "\n"
 
 
-def facts(of: Facts) -> str:
-    """What stands behind numbers, as a list; commands are code."""
+def facts(facts: Facts) -> str:
+    """Facts as a list; commands are code."""
     lines = []
-    for name, said in of:
+    for name, values in facts:
         if name == "command":
-            words = ", ".join(f"`{line}`" for line in said)
+            text = ", ".join(f"`{value}`" for value in values)
         else:
-            words = escaped("; ".join(said))
-        lines.append(f"- {escaped(name)}: {words}\n")
+            text = escaped("; ".join(values))
+        lines.append(f"- {escaped(name)}: {text}\n")
     return "".join(lines)
 
 
-def blocks(of: Sequence[Block]) -> str:
+def blocks(shown: Sequence[Block]) -> str:
     """Blocks as Markdown, one after another."""
-    return "\n\n".join(filter(None, (_block(block).rstrip("\n") for block in of))) + "\n"
+    return "\n\n".join(filter(None, (_block(block).rstrip("\n") for block in shown))) + "\n"
 
 
-def escaped(words: str, more: str = "") -> str:
-    """Plain text as Markdown, without what Markdown would take for HTML.
+def escaped(text: str, more: str = "") -> str:
+    """Escape plain text so that Markdown does not read it as HTML.
 
     Args:
-        words: the text.
+        text: the text.
         more: characters that get a backslash.
     """
-    text = words.replace("&", "&amp;").replace("<", "&lt;")
+    text = text.replace("&", "&amp;").replace("<", "&lt;")
     for character in more:
         text = text.replace(character, f"\\{character}")
     return text
@@ -123,10 +123,10 @@ def _block(block: Block) -> str:
 
 def _text(block: Text) -> str:
     if block.style == "code":
-        return "\n".join(["```", block.words.rstrip("\n"), "```"])
-    words = escaped(block.words)
+        return "\n".join(["```", block.text.rstrip("\n"), "```"])
+    text = escaped(block.text)
     points = "\n".join(f"- {escaped(point)}" for point in block.points)
-    return "\n\n".join(filter(None, [f"> {words}" if block.style == "notice" else words, points]))
+    return "\n\n".join(filter(None, [f"> {text}" if block.style == "notice" else text, points]))
 
 
 def _cell(cell: Cell) -> str:

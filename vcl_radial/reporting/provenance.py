@@ -1,4 +1,4 @@
-"""What stands behind the numbers of a report: seeds, commit, device, dates, commands."""
+"""The provenance of the numbers of a report: seeds, commit, device, dates, commands."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from io import StringIO
 from typing import Any
 
 from vcl_radial.runs.environment import seconds
-from vcl_radial.runs.finished import FinishedRun
 from vcl_radial.runs.sections import Facts
+from vcl_radial.runs.track import FinishedRun
 
 FILE = "origin.csv"
 
 Environment = Mapping[str, Any]
-"""The `environment.json` of a run, or what `vcl_radial.runs.environment.describe` gave."""
+"""The `environment.json` of a run, or a result of `vcl_radial.runs.environment.describe`."""
 
 
 def behind(
@@ -24,15 +24,15 @@ def behind(
     evaluated_on: Iterable[str] = (),
     more: Facts = (),
 ) -> Facts:
-    """What stands behind numbers, from the environments of their runs.
+    """The facts about the origin of numbers, from the environments of their runs.
 
-    A run's `seconds` are a number, or a table of numbers by what they were spent on.
+    The `seconds` of a run are a number, or a table of numbers by phase.
 
     Args:
-        environments: of all runs.
-        seeds: of the runs.
-        evaluated_on: the data that the runs were scored on.
-        more: facts that belong to the track, to stand before the device.
+        environments: environments of all runs.
+        seeds: seeds of the runs.
+        evaluated_on: the data on which the runs were scored.
+        more: facts of the track, placed before the device.
     """
     facts: list[tuple[str, list[str]]] = []
     if data := _sorted(evaluated_on):
@@ -49,8 +49,8 @@ def behind(
     return facts
 
 
-def of_runs(runs: Sequence[FinishedRun]) -> str:
-    """Commit, processor, version of torch and day of every run, as a CSV file."""
+def runs_csv(runs: Sequence[FinishedRun]) -> str:
+    """The CSV of commit, processor, version of torch and day of every run."""
     lines = [
         {
             "method": run.method,
@@ -70,7 +70,7 @@ def of_runs(runs: Sequence[FinishedRun]) -> str:
 
 
 def origin(command: str, environment: Environment, more: str) -> str:
-    """Where one result comes from, in a line; `more` stands between command and commit."""
+    """The origin of one result in a line; `more` is placed between command and commit."""
     versions = {"Python": environment["python"], **environment["packages"]}
     packages = ", ".join(f"{name} {version}" for name, version in versions.items() if version)
     return (
@@ -90,18 +90,18 @@ def _device(environment: Environment) -> str:
 
 
 def _time(environments: Sequence[Environment]) -> str:
-    """When the runs were finished, where that is known, and what they took."""
-    took = sum(map(seconds, environments))
-    time = f"{took / 3600:.2f} hours" if took >= 360 else f"{took / 60:.1f} minutes"
-    if took < 60:
-        time = f"{took:.2g} seconds"
-    words = f"{time} of training and evaluation in all"
+    """The days on which the runs were finished, if known, and their total time."""
+    total = sum(map(seconds, environments))
+    time = f"{total / 3600:.2f} hours" if total >= 360 else f"{total / 60:.1f} minutes"
+    if total < 60:
+        time = f"{total:.2g} seconds"
+    text = f"{time} of training and evaluation in all"
     days = _sorted(str(e["finished"])[:10] for e in environments if "finished" in e)
-    return "; ".join([" to ".join(dict.fromkeys((days[0], days[-1]))), words]) if days else words
+    return "; ".join([" to ".join(dict.fromkeys((days[0], days[-1]))), text]) if days else text
 
 
 def _commits(environments: Sequence[Environment]) -> list[str]:
-    """Each commit; where there are several versions of this package, with its own."""
+    """The commits; with the versions of this package, if there are several."""
     versions = [e.get("packages", {}).get("vcl-radial") or "unknown" for e in environments]
     commits = [e.get("commit") or "none (no checkout)" for e in environments]
     if len(set(versions)) == 1:
@@ -109,5 +109,5 @@ def _commits(environments: Sequence[Environment]) -> list[str]:
     return _sorted(f"{c} of vcl-radial {v}" for c, v in zip(commits, versions, strict=True))
 
 
-def _sorted(words: Iterable[str]) -> list[str]:
-    return sorted(set(words))
+def _sorted(texts: Iterable[str]) -> list[str]:
+    return sorted(set(texts))

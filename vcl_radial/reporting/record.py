@@ -1,4 +1,4 @@
-"""One result as a file: a folder is filled by many commands, and its page shows all of it."""
+"""Store one result per file: many commands fill a folder, and its page shows all results."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ T = TypeVar("T")
 
 
 def write(folder: Path, name: str, record: DataclassInstance) -> None:
-    """Write a record as `<folder>/<name>.json`, in place of the one before.
+    """Write a record as `<folder>/<name>.json`, and replace an earlier one.
 
     Args:
-        folder: that is there.
-        name: of the result.
-        record: a dataclass of what JSON knows, and of dataclasses and named tuples of it.
+        folder: an existing folder.
+        name: name of the result.
+        record: a dataclass of JSON values, and of dataclasses and named tuples of these.
 
     Raises:
-        UserError: it cannot be written.
+        UserError: the file cannot be written.
     """
     write_atomically(folder / f"{name}.json", json.dumps(asdict(record), indent=1) + "\n")
 
 
 def read(folder: Path, names: Iterable[str], kind: type[T], remedy: str) -> dict[str, T]:
-    """The records of a folder by name, in the order of the names.
+    """Read the records of a folder by name, in the order of the names.
 
-    A record that is damaged is reported on stderr with the remedy, and left out.
+    A damaged record is reported on stderr with the remedy, and left out.
 
     Args:
-        folder: of the records.
-        names: of the results that there may be.
+        folder: the folder of the records.
+        names: names of all possible results.
         kind: the dataclass of the records.
         remedy: the command that makes a result again, without its name.
     """

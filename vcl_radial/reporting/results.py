@@ -1,4 +1,4 @@
-"""Finished runs as tables and figures: what `run` and `load_results` give in Python."""
+"""Tables and figures of finished runs: the results of `run` and `load_results` in Python."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from vcl_radial.reporting.html import table_html
 from vcl_radial.reporting.labels import file_name
 from vcl_radial.reporting.latex import latex
 from vcl_radial.reporting.markdown import aligned
-from vcl_radial.runs.finished import FinishedRun
 from vcl_radial.runs.folder import DIVERGED, FAILED, failure
 from vcl_radial.runs.sections import Figure, Section, Table
+from vcl_radial.runs.track import FinishedRun
 
 if TYPE_CHECKING:
     import matplotlib.figure
@@ -32,9 +32,9 @@ class Results:
     """Finished runs, of one benchmark or of several.
 
     Args:
-        runs: of each benchmark in the order in which its methods are shown.
-        failures: of the runs without a result, rows of `FAILURES`.
-        data_dir: where the data lie, for figures that show some of them.
+        runs: finished runs; each benchmark's in the order in which its methods are shown.
+        failures: a row of `FAILURES` per run without a result.
+        data_dir: the folder of the data, for figures that show examples.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Results:
         """The results of one benchmark.
 
         Raises:
-            UserError: there are none.
+            UserError: there are no results of this benchmark.
         """
         if benchmark not in self.benchmarks:
             raise UserError(_unknown("benchmark", benchmark, self.benchmarks))
@@ -69,13 +69,13 @@ class Results:
 
     @cached_property
     def table(self) -> pd.DataFrame:
-        """Every score of every run, one a row.
+        """Every score of every run, one per row.
 
-        The columns are `method, seed`, then what tells scores apart: `after` so many tasks (from
-        0, before any training), on the `task` (from 1) of a sequence; on photographs `after` a
-        site, on a `part` of the data; of tables the `set`, `after` so many slices (0 for all rows
-        at once); of bandits `after` so many rounds. `metric` and `value` come last. Results of
-        several benchmarks have the column `benchmark` too.
+        The columns are `method, seed`, then those that identify a score: `after` (number of tasks,
+        from 0 before any training) and `task` (from 1) of a sequence; `after` (a site) and `part`
+        of photographs; `set` and `after` (number of slices, 0 for all rows at once) of tables;
+        `after` (number of rounds) of bandits. `metric` and `value` come last. Results of several
+        benchmarks have the column `benchmark` too.
         """
         tables = [_scores(run) for run in self._runs]
         if not tables:
@@ -85,15 +85,15 @@ class Results:
 
     @property
     def failures(self) -> pd.DataFrame:
-        """The runs that have no result: how each ended, such as "diverged", and why."""
+        """The runs that have no result, with outcome, such as "diverged", and reason."""
         return pd.DataFrame(self._failures, columns=list(FAILURES))
 
     def summary(self) -> pd.DataFrame:
         """Mean and standard error over seeds of the scores at the end of training.
 
-        On task sequences a row is a method, with the average accuracy, forgetting and other scores
-        (`vcl_radial.metrics.summary`), each beside its standard error `<score>_se`. Elsewhere a row
-        is a method and metric, with the columns `seeds, mean, standard_error`.
+        Task sequences have one row per method, with average accuracy, forgetting and other scores
+        (`vcl_radial.metrics.summary`), each beside its standard error `<score>_se`. Other tracks
+        have one row per method and metric, with the columns `seeds, mean, standard_error`.
         """
         several = len(self.benchmarks) > 1
         tables = []
@@ -103,21 +103,21 @@ class Results:
         return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
 
     def heatmap(self, method: str) -> matplotlib.figure.Figure:
-        """The score of a method on every task after every task, in per cent.
+        """Draw the score of a method on every task after every task, in per cent.
 
         Raises:
-            UserError: there are no runs of the method, or no tasks after one another; or the
-                results are of several benchmarks.
+            UserError: there are no runs of the method, the benchmark has no sequence of tasks, or
+                there are several benchmarks.
         """
         if method not in self.methods:
             raise UserError(_unknown("method", method, self.methods))
         return self.figure(f"heatmap-{file_name(method)}")
 
     def curves(self) -> matplotlib.figure.Figure:
-        """The score of every method over the tasks, sites, slices or rounds.
+        """Draw the score of every method over the tasks, sites, slices or rounds.
 
         Raises:
-            UserError: runs have but one of them, or the results are of several benchmarks.
+            UserError: runs have only one of them, or there are several benchmarks.
         """
         self._one_benchmark()
         return self.figure(self._runs[0].track.curves)
@@ -128,10 +128,10 @@ class Results:
         return list(self._figures)
 
     def figure(self, name: str) -> matplotlib.figure.Figure:
-        """A figure of the report by its name.
+        """Draw a figure of the report by its name.
 
         Raises:
-            UserError: there is none of this name; names those that there are.
+            UserError: there is no figure of this name; the message lists all names.
         """
         figure = self._figures.get(name)
         if figure is None or figure.draw is None:
@@ -145,14 +145,14 @@ class Results:
         return "\n".join(map(latex, self._leaderboards()))
 
     def __repr__(self) -> str:
-        lines = [f"Results of {len(self._runs)} runs" + self._without()]
+        lines = [f"Results of {len(self._runs)} runs" + self._failures_text()]
         return "\n".join([*lines, *map(aligned, self._leaderboards())]).rstrip("\n")
 
     def _repr_html_(self) -> str:
-        words = f"<p>{len(self._runs)} runs{self._without()}</p>"
-        return words + "".join(map(table_html, self._leaderboards()))
+        text = f"<p>{len(self._runs)} runs{self._failures_text()}</p>"
+        return text + "".join(map(table_html, self._leaderboards()))
 
-    def _without(self) -> str:
+    def _failures_text(self) -> str:
         return f"; {len(self._failures)} without a result: see .failures" if self._failures else ""
 
     def _by_benchmark(self) -> Iterator[tuple[str, list[FinishedRun]]]:
@@ -161,7 +161,7 @@ class Results:
 
     @cached_property
     def _sections(self) -> dict[str, list[Section]]:
-        """What the report of each benchmark shows."""
+        """The sections of the report of each benchmark."""
         return {
             name: runs[0].track.sections(runs, self._data_dir)
             for name, runs in self._by_benchmark()
@@ -181,22 +181,22 @@ class Results:
     def _one_benchmark(self) -> str:
         names = self.benchmarks
         if len(names) != 1:
-            which = f"of {', '.join(names)}; choose one with .of(NAME)" if names else "of no run"
-            raise UserError(f"these results are {which}")
+            fault = f"of {', '.join(names)}; choose one with .of(NAME)" if names else "of no run"
+            raise UserError(f"these results are {fault}")
         return names[0]
 
 
 def load_results(folder: str | Path, data_dir: str | Path | None = None) -> Results:
-    """All finished runs below a folder, such as the one that was given to `--out`.
+    """Load all finished runs below a folder, such as that of `--out`.
 
-    A folder of reports/ that holds the runs behind a page can be loaded too.
+    A folder of reports/ with the evidence of a page can be loaded too.
 
     Args:
-        folder: of the runs, or of one benchmark's.
-        data_dir: where the data lie, for figures that show some of them.
+        folder: the folder of all runs, or of one benchmark.
+        data_dir: the folder of the data, for figures that show examples.
 
     Raises:
-        UserError: the folder is not there, or holds no finished run.
+        UserError: the folder is missing, or holds no finished run.
     """
     folder = Path(folder)
     runs, _ = gather(folder)
@@ -213,14 +213,14 @@ def _failure(path: Path) -> tuple[str, str, int, str, str]:
 
 def _scores(run: FinishedRun) -> pd.DataFrame:
     table = run.track.scores(run)
-    for place, name in enumerate(("benchmark", "method", "seed")):
+    for position, name in enumerate(("benchmark", "method", "seed")):
         value = run.spec.seed if name == "seed" else getattr(run, name)
-        table.insert(place, name, value)
+        table.insert(position, name, value)
     return table
 
 
 def _show_in_notebooks() -> None:
-    """Let a notebook show figures as pictures, as it does by itself once pyplot is imported."""
+    """Let a notebook show figures as pictures, as it does after pyplot is imported."""
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     if shell is None:
         return

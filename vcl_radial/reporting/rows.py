@@ -1,4 +1,4 @@
-"""The rows of a CSV file, and what a page says of them: means, spreads, paired differences."""
+"""The rows of a CSV file, and statistics of them for pages: means, spreads, paired differences."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from vcl_radial.runs.sections import with_spread
 
 
 def uncorrected(test: Hashable, p: float) -> float:
-    """The p-value of a test that stands alone."""
+    """The p-value of a single test, without a correction."""
     return p
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of a CSV file, one for each run.
+    """Rows of a CSV file, one per run.
 
     Attributes:
         table: the rows.
-        name: of the file, and of what was selected; for messages.
-        correct: corrects p-values for the number of tests on a page.
+        name: name of the file with the selection, for messages.
+        correct: function that corrects p-values for the number of tests on a page.
         overlap: test rows over training rows, where a seed is a random split that shares rows with
             the others; 0 for seeds of the same split.
     """
@@ -42,10 +42,10 @@ class Rows:
 
     @classmethod
     def read(cls, path: Path) -> Rows:
-        """The rows of a `.csv` or `.csv.gz` file.
+        """Read the rows of a `.csv` or `.csv.gz` file.
 
         Raises:
-            DataError: it is missing or damaged.
+            DataError: the file is missing or damaged.
         """
         try:
             with open_text(path) as file:
@@ -55,29 +55,29 @@ class Rows:
         return cls(table, path.name)
 
     def where(self, **values: Hashable | Sequence[Hashable]) -> Rows:
-        """The rows with these values; of a list, with any of it.
+        """The rows with these values; a list allows any of its values.
 
         Raises:
             DataError: there is no such column, or no such row.
         """
         table = self.table
         for column, value in values.items():
-            wanted = value if isinstance(value, (list, tuple)) else [value]
-            table = table[self._column(column, table).isin(wanted)]
-        words = ", ".join(f"{column} = {value}" for column, value in values.items())
+            allowed = value if isinstance(value, (list, tuple)) else [value]
+            table = table[self._column(column, table).isin(allowed)]
+        selection = ", ".join(f"{column} = {value}" for column, value in values.items())
         if table.empty:
-            raise DataError(f"{self.name}: no row has {words}")
-        return replace(self, table=table, name=f"{self.name} ({words})")
+            raise DataError(f"{self.name}: no row has {selection}")
+        return replace(self, table=table, name=f"{self.name} ({selection})")
 
     def wide(self, names: str = "metric", values: str = "value") -> Rows:
-        """One row of many columns in place of many rows of one value each.
+        """Pivot rows of one value each into rows with a column per name.
 
         Raises:
             DataError: there is no such column, or a value is there twice.
         """
         self._column(names), self._column(values)
         others = [column for column in self.table if column not in (names, values)]
-        # A pivot drops the rows in which one of these is empty.
+        # A pivot drops rows with an empty value in one of these columns.
         filled = self.table.astype(dict.fromkeys(others, object)).fillna(dict.fromkeys(others, ""))
         try:
             table = filled.pivot(index=others, columns=names, values=values).reset_index()
@@ -97,7 +97,7 @@ class Rows:
             raise DataError(f"{self.name}: {column} holds no numbers") from None
 
     def distinct(self, column: str) -> list[Hashable]:
-        """The values of a column, once each, in the order of the file."""
+        """The values of a column without duplicates, in the order of the file."""
         return list(dict.fromkeys(self._column(column)))
 
     def by_mean(self, score: str, column: str = "method", *, ascending: bool = False) -> list[str]:
@@ -113,7 +113,7 @@ class Rows:
         return mean_and_standard_error(self.values(column))[0]
 
     def mean(self, column: str, digits: int = 1) -> str:
-        """Mean and standard error of a column: `95.2 ± 0.4`; a dash where there is none."""
+        """Mean and standard error of a column: `95.2 ± 0.4`; a dash without values."""
         values = [value for value in self.values(column) if not math.isnan(value)]
         if not values:
             return "–"
@@ -132,14 +132,14 @@ class Rows:
         by: str = "method",
         pair: str | Sequence[str] = "seed",
     ) -> Difference:
-        """First minus second in pairs of runs.
+        """The first value's scores minus the second's, in pairs of runs.
 
         Args:
-            column: the score.
-            first: value of the column `by`.
-            second: likewise.
-            digits: after the point.
-            by: the column that tells the two apart.
+            column: the column of the score.
+            first: first value of the column `by`.
+            second: second value of the column `by`.
+            digits: number of digits after the point.
+            by: the column of the two values.
             pair: the columns whose equal values make a pair.
 
         Raises:
@@ -164,23 +164,23 @@ class Rows:
     def sides(
         self, names: Mapping[str, str], undecided: str = "undecided", sizes: bool = False
     ) -> str:
-        """On which streams the first is above and below: `above on A, B; below on C`.
+        """The streams on which the first is above and below: `above on A, B; below on C`.
 
         Args:
-            names: of the streams.
-            undecided: the word for those where p is 0.05 or more by Holm's correction.
-            sizes: whether a difference that is decided stands behind its stream.
+            names: printed names of the streams.
+            undecided: the word for streams with p of 0.05 or more by Holm's correction.
+            sizes: whether decided differences are printed after their streams.
 
         Raises:
             DataError: a column of `stream, difference, holm` is missing.
         """
         columns = [self._column(name) for name in ("stream", "difference", "holm")]
-        of: dict[str, list[str]] = {"above": [], "below": [], undecided: []}
+        streams: dict[str, list[str]] = {"above": [], "below": [], undecided: []}
         for stream, difference, p in zip(*columns, strict=True):
             side = verdicts.side(difference, p, undecided)
             size = f" ({difference:+.1f})" if sizes and side != undecided else ""
-            of[side].append(f"{names.get(stream, stream)}{size}")
-        return "; ".join(f"{side} on {', '.join(on)}" for side, on in of.items() if on)
+            streams[side].append(f"{names.get(stream, stream)}{size}")
+        return "; ".join(f"{side} on {', '.join(on)}" for side, on in streams.items() if on)
 
     def _column(self, name: str, table: pd.DataFrame | None = None) -> pd.Series[Any]:
         table = self.table if table is None else table
@@ -194,14 +194,14 @@ class Rows:
 class Difference:
     """Differences of pairs of runs, and the test of their mean.
 
-    The test is the exact sign-flip test of seeds, and the corrected t-test of Nadeau and Bengio for
-    splits that share rows. There is none of fewer than six pairs.
+    The test is the exact sign-flip test for seeds, and Nadeau and Bengio's corrected t-test for
+    splits that share rows. There is no test for fewer than six pairs.
 
     Attributes:
-        values: one for each pair.
-        digits: after the point, where it is printed.
+        values: one difference per pair.
+        digits: number of printed digits after the point.
         overlap: test rows over training rows of splits; 0 for seeds.
-        correct: corrects p-values for the number of tests on a page.
+        correct: function that corrects p-values for the number of tests on a page.
     """
 
     values: list[float]
@@ -211,17 +211,17 @@ class Difference:
 
     @property
     def estimate(self) -> Estimate:
-        """Their mean with its standard error."""
+        """The mean difference with its standard error."""
         return estimate_over_splits(self.values, self.overlap)
 
     @property
     def mean(self) -> float:
-        """Their mean."""
+        """The mean difference."""
         return self.estimate.mean
 
     @property
     def p(self) -> float:
-        """Two-sided, corrected for the tests of the page; nan of fewer than six pairs."""
+        """The two-sided p-value, corrected for the tests of the page; nan below six pairs."""
         if self.pairs < FEWEST_SEEDS:
             return math.nan
         alone = self.estimate.p if self.overlap else sign_flip_test(self.values)
@@ -229,7 +229,7 @@ class Difference:
 
     @property
     def verdict(self) -> verdicts.Verdict:
-        """Of a published claim that the first is above the second."""
+        """The verdict on a published claim that the first is above the second."""
         return verdicts.verdict_of_sign(self.mean, self.p)
 
     def level(self, margin: float) -> bool:
@@ -243,17 +243,17 @@ class Difference:
 
     @property
     def _test(self) -> tuple[float, ...]:
-        """The same for both signs and in any order: a page may print it in either way."""
-        turned = sorted(-value for value in self.values)
-        return (*max(sorted(self.values), turned), self.overlap)
+        """The key of the test; equal for both signs and any order, as a page may print either."""
+        negated = sorted(-value for value in self.values)
+        return (*max(sorted(self.values), negated), self.overlap)
 
     def __neg__(self) -> Difference:
-        """Second minus first: its verdict is of the claim that the second is above."""
+        """Second minus first; its verdict is on the claim that the second is above."""
         return replace(self, values=[-value for value in self.values])
 
     @property
     def pairs(self) -> int:
-        """Their number."""
+        """The number of pairs."""
         return len(self.values)
 
     @property
@@ -263,7 +263,7 @@ class Difference:
 
     @property
     def size(self) -> str:
-        """Mean and standard error, without the sign."""
+        """The mean without its sign, and its standard error."""
         mean, error, _ = self.estimate
         return with_spread(abs(mean), error, self.digits)
 
@@ -274,7 +274,7 @@ class Difference:
 
 
 def p_value(p: float) -> str:
-    """`p = 0.03`, `p < 0.001`, and `p unknown` where too few or too many pairs were tested."""
+    """Format a p-value: `p = 0.03`, `p < 0.001`; `p unknown` for too few or too many pairs."""
     if math.isnan(p):
         return "p unknown"
     return "p < 0.001" if p < 0.001 else f"p = {p:.2g}" if p < 0.995 else "p = 1"

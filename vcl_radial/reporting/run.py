@@ -1,4 +1,4 @@
-"""`run` in Python: methods on a benchmark, and their results as one object."""
+"""The Python function `run`: run methods on a benchmark and return their results."""
 
 from __future__ import annotations
 
@@ -32,30 +32,30 @@ def run(
     data_dir: str | Path | None = None,
     log: Sequence[str] = (),
 ) -> Results:
-    """Run methods on a benchmark, one run for each method and seed.
+    """Run methods on a benchmark, one run per method and seed.
 
-    Runs lie in `out` as those of `vcl-radial run` do. The same call resumes after an interruption
-    and repeats no finished run. A run that fails or diverges is listed in `failures` of the results
-    and keeps no other from going on. `report(out)` writes the tables and figures as files.
+    Runs are stored in `out`, as by `vcl-radial run`. The same call resumes after an interruption
+    and repeats no finished run. A run that fails or diverges is listed in `failures` of the
+    results; the other runs continue. `report(out)` writes the tables and figures as files.
 
     Args:
         benchmark: a name of `list_benchmarks`, or the path of a .toml file.
         methods: names of `list_methods`, paths of .toml files, or subclasses of `Method`; by
-            default the benchmark's. A class that a script or notebook defines runs in this process.
+            default those of the benchmark. A class of a script or notebook runs in this process.
         seeds: the number of seeds, from 0, or the seeds themselves.
         settings: keys of the recipe (`{"epochs": 40}`), of the method (`"options.strength"`) or of
             the data (`"stream.tasks"`, `"data.size"`).
-        tuned: whether each method has the settings that a search or a paper gives it for this
-            benchmark.
+        tuned: whether each method uses its tuned settings for this benchmark, from a search or a
+            paper.
         out: the folder of the runs.
         jobs: runs at a time; None for one per core, but one on a GPU.
         lanes: runs of one shape that train together; None for the track's number.
         device: "auto", "cpu" or "cuda".
         data_dir: the folder of the data; None for $VCL_RADIAL_DATA, else they are downloaded once.
-        log: "tensorboard" or "wandb": the curves of each run, in its folder.
+        log: "tensorboard" or "wandb", to write the curves of each run into its folder.
 
     Raises:
-        UserError: a name, a key, a value or the data are wrong, found before any run starts.
+        UserError: a name, a key, a value or the data are wrong; raised before any run starts.
     """
     several = [methods] if isinstance(methods, (str, type)) else list(methods)
     with isolated_rng():
@@ -72,20 +72,20 @@ def run(
             data_dir=checked_folder(data_dir),
             log=log,
         )
-    folders = [RunFolder(done.place.out, one) for one in done.runs]
+    folders = [RunFolder(done.context.out, spec) for spec in done.runs]
     finished = read_runs([folder.path for folder in folders if folder.finished()])
     failures = [
         (end.run.benchmark, end.run.method, end.run.seed, end.status, end.fault or "")
         for end in done.failures
     ]
-    return Results(finished, failures, done.place.data_dir)
+    return Results(finished, failures, done.context.data_dir)
 
 
 def _seeds(seeds: int | Sequence[int]) -> Sequence[int]:
-    """The seeds themselves.
+    """The list of seeds.
 
     Raises:
-        UserError: there is none, or one is no whole number from 0.
+        UserError: the list is empty, or a seed is no whole number from 0.
     """
     chosen = range(seeds) if isinstance(seeds, int) else list(seeds)
     if not chosen or not all(isinstance(seed, int) and seed >= 0 for seed in chosen):

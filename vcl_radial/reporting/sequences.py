@@ -1,4 +1,4 @@
-"""What a report shows of a score on every task after every task, whichever track has the tasks."""
+"""Heatmaps and tables of a score on every task after every task, for all tracks with tasks."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 def heatmaps(results: pd.DataFrame, tasks: Sequence[str], metric: str = "accuracy") -> list[Block]:
-    """A heatmap of each method, and of all of them one sheet, which is what pages show.
+    """A heatmap per method, and one sheet of all methods for pages.
 
     Args:
         results: tidy tables of the runs of one benchmark, with `benchmark, method, seed`.
-        tasks: their names.
-        metric: of the tables, in per cent.
+        tasks: names of the tasks.
+        metric: the metric to show, in per cent.
     """
     from vcl_radial.reporting import figures
 
@@ -39,12 +39,12 @@ def heatmaps(results: pd.DataFrame, tasks: Sequence[str], metric: str = "accurac
 
 
 def matrix_table(summaries: Sequence[AccuracyOverSeeds]) -> pd.DataFrame:
-    """What the heatmaps show.
+    """The table of the numbers in the heatmaps.
 
     Returns:
         One row per method and cell: `benchmark, method, task_trained, task_evaluated`, the mean
-        accuracy over the seeds in per cent and its standard error `mean, se`. The average over
-        the tasks seen so far stands in rows with the `task_evaluated` "seen".
+        accuracy over the seeds in per cent and its standard error `mean, se`. Rows with the
+        `task_evaluated` "seen" hold the average over the tasks seen so far.
     """
     import pandas as pd
 
@@ -59,12 +59,12 @@ def matrix_table(summaries: Sequence[AccuracyOverSeeds]) -> pd.DataFrame:
 
 
 def matrix(summary: AccuracyOverSeeds, tasks: Sequence[str]) -> Table:
-    """The heatmap of one method in numbers."""
+    """The numbers of the heatmap of one method as a table."""
     rows = []
     for i in summary.rows:
         means = [*summary.mean[i - 1], summary.seen_mean[i - 1]]
         errors = [*summary.error[i - 1], summary.seen_error[i - 1]]
         cells = [with_spread(float(m), float(e), 2) for m, e in zip(means, errors, strict=True)]
         rows.append(["all tasks" if summary.joint else f"task {i}", *cells])
-    head = Column("after training", words=True)
+    head = Column("after training", is_text=True)
     return Table([head, *tasks, "mean of tasks seen"], rows, title=summary.method)

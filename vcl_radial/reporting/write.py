@@ -1,4 +1,4 @@
-"""The report of a folder of runs: tables, pictures, one page, and where the numbers came from."""
+"""Write the report of a folder of runs: tables, pictures, one page, and provenance."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from vcl_radial.reporting.gather import gather, notices
 from vcl_radial.reporting.html import MARK
 from vcl_radial.reporting.labels import file_name, unused
 from vcl_radial.runs.context import RunContext
-from vcl_radial.runs.finished import FinishedRun
 from vcl_radial.runs.folder import RunFolder, check_page
 from vcl_radial.runs.sections import Report
 from vcl_radial.runs.spec import RunSpec
+from vcl_radial.runs.track import FinishedRun
 
 if TYPE_CHECKING:
     from vcl_radial.reporting.html import Drawn
 
 
 MAIN_METHODS = ("radial-vcl", "gaussian-vcl")
-"""What a report shows first where nobody says which."""
+"""Methods that a report shows first by default."""
 
 
 def prepare() -> None:
-    """Import what a report needs, and look for fonts, while there is something to wait for.
+    """Import the modules of a report and find fonts, while this process waits for workers.
 
-    The first picture of a process takes twice as long as the next one: one is drawn of nothing.
+    The first picture of a process takes twice as long as the next one, so an empty one is drawn.
     """
     import pandas as pd  # noqa: F401
 
@@ -38,36 +38,36 @@ def prepare() -> None:
 
     html.html_page([], title="")
     with TemporaryDirectory() as folder:
-        figures.save(figures.empty(), Path(folder, "nothing"))
+        figures.save(figures.empty(), Path(folder, "empty"))
 
 
 def report_of_command(
-    runs: Sequence[RunSpec], place: RunContext, failed: Sequence[RunSpec] = ()
+    runs: Sequence[RunSpec], context: RunContext, failed: Sequence[RunSpec] = ()
 ) -> bool:
-    """Write the report of the benchmark of a command's runs, their methods first and in order.
+    """Write the report of the benchmark of a command; its methods come first, in order.
 
     Args:
-        runs: of the command.
-        place: where they were carried out.
-        failed: those of them that the command has named with their reason.
+        runs: the runs of the command.
+        context: device and folders of the runs.
+        failed: runs whose failure the command has reported.
 
     Returns:
-        Whether it shows all of them that are finished.
+        Whether the report shows all finished runs of the command.
 
     Raises:
         UserError: as `write_report`.
     """
     order = list(dict.fromkeys(run.method for run in runs))
-    to = place.out / "report"
+    to = context.out / "report"
     missing = write_report(
-        place.out,
+        context.out,
         to,
         runs[0].benchmark,
         order,
-        data_dir=place.data_dir,
-        failures={RunFolder(place.out, run).path for run in failed},
+        data_dir=context.data_dir,
+        failures={RunFolder(context.out, run).path for run in failed},
     )
-    return not any(RunFolder(place.out, run).path in missing for run in runs)
+    return not any(RunFolder(context.out, run).path in missing for run in runs)
 
 
 def write_report(
@@ -81,24 +81,24 @@ def write_report(
     named: Sequence[str] = (),
     failures: Collection[Path] = (),
 ) -> set[Path]:
-    """Write the report of each benchmark below a folder, print its table and where it lies.
+    """Write the report of each benchmark below a folder; print its table and its path.
 
-    What cannot be shown is named on stderr and on the page, and the rest goes on.
+    Runs that cannot be shown are reported on stderr and on the page; the others are shown.
 
     Args:
-        folder: what was given to `--out`.
-        to: where to write; each benchmark gets a folder of its own in it, and all of them one
-            HTML page, `index.html`, or `<benchmark>.html` where only one was asked for.
-        benchmark: only this one; None for all.
+        folder: the folder of all runs, as given to `--out`.
+        to: the folder of the reports; it gets a folder per benchmark and one HTML page,
+            `index.html`, or `<benchmark>.html` for a single benchmark.
+        benchmark: the benchmark to report; None for all.
         first: methods to show first, in this order; the others follow by name.
-        command: what made the page, in words.
-        data_dir: where the data lie, for tracks that show some of them.
+        command: the command line that makes the page.
+        data_dir: the folder of the data, for tracks that show examples.
         with_evidence: whether the runs are written beside each report, for this command to read.
-        named: methods to show first in place of `first`, all of which have to be there.
-        failures: folders of runs that stderr has named before; the page alone names them again.
+        named: methods to show first instead of `first`; each must have runs.
+        failures: folders of runs that stderr has named before; only the page names them again.
 
     Returns:
-        The folders of finished runs that are not shown, as their benchmark could not be.
+        The folders of finished runs whose benchmark could not be shown.
 
     Raises:
         UserError: there is nothing to show, no run of a named method, or a file cannot be written.
@@ -109,21 +109,21 @@ def write_report(
     from vcl_radial import __version__
     from vcl_radial.reporting.files import write_files, write_page
 
-    for words in passed_over:
-        if any(words.startswith(f"{path}: ") for path in failures):
+    for line in passed_over:
+        if any(line.startswith(f"{path}: ") for path in failures):
             continue
-        print(f"passed over: {visible(words)}", file=sys.stderr)
-    there = sorted({run.spec.method for run in runs})
+        print(f"passed over: {visible(line)}", file=sys.stderr)
+    known = sorted({run.spec.method for run in runs})
     for method in named:
-        if method not in there:
-            raise UserError(f"--first {method}: {folder} has runs of {', '.join(there)}")
+        if method not in known:
+            raise UserError(f"--first {method}: {folder} has runs of {', '.join(known)}")
     drawn: list[Drawn] = []
     stems: set[str] = set()
     missing: set[Path] = set()
     for name in sorted({run.benchmark for run in runs}):
         chosen = [run for run in runs if run.benchmark == name]
-        chosen.sort(key=lambda run: _place(run.spec.method, named or first))
-        if with_evidence:  # a report and what is made of its evidence say the same
+        chosen.sort(key=lambda run: _rank(run.spec.method, named or first))
+        if with_evidence:  # so that the report and one made from its evidence are equal
             chosen = [evidence.rounded(run) for run in chosen]
         stem = unused(file_name(name), stems)
         stems.add(stem)
@@ -131,8 +131,8 @@ def write_report(
             report = report_of(chosen, data_dir)
             for line in notices(chosen):
                 print(f"{name}: {line}", file=sys.stderr)
-            of_runs = chosen[0].spec.benchmark
-            drawn.append(write_files(report, to / stem, benchmark=of_runs, runs=folder))
+            spec_benchmark = chosen[0].spec.benchmark
+            drawn.append(write_files(report, to / stem, benchmark=spec_benchmark, runs=folder))
             if with_evidence:
                 more = chosen[0].track.evidence(chosen)
                 print(f"  {', '.join(evidence.write(chosen, to / stem, more))}")
@@ -161,7 +161,7 @@ def report_of(runs: Sequence[FinishedRun], data_dir: Path | None = None) -> Repo
     """The report of the runs of one benchmark.
 
     Raises:
-        DataError: their tables do not fit together.
+        DataError: the tables contradict each other.
     """
     environments = [run.environment for run in runs]
     return Report(
@@ -172,15 +172,15 @@ def report_of(runs: Sequence[FinishedRun], data_dir: Path | None = None) -> Repo
             seeds=[run.spec.seed for run in runs],
             evaluated_on=[run.spec.evaluate_on for run in runs],
         ),
-        # Licences, and what is synthetic.
+        # Notices name licences and synthetic data.
         list(
             dict.fromkeys(
                 [*notices(runs), *(n for e in environments for n in e.get("notices", []))]
             )
         ),
-        {provenance.FILE: provenance.of_runs(runs)},
+        {provenance.FILE: provenance.runs_csv(runs)},
     )
 
 
-def _place(method: str, first: Sequence[str]) -> int:
+def _rank(method: str, first: Sequence[str]) -> int:
     return first.index(method) if method in first else len(first)

@@ -1,4 +1,4 @@
-"""One job: runs carried out in their folders, where nobody else is at work on them."""
+"""Carry out the runs of one job in their folders, unless another command runs them already."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from vcl_radial.config.outside import format_error
 from vcl_radial.errors import Diverged, UserError, VclRadialError, is_out_of_memory, visible_lines
 from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.execute import execute, execute_together
-from vcl_radial.runs.folder import ANEW, TRACEBACK, RunFolder, write_atomically
+from vcl_radial.runs.folder import RESTART, TRACEBACK, RunFolder, write_atomically
 from vcl_radial.runs.lock import AlreadyRunning, held
 from vcl_radial.runs.spec import RunSpec
-from vcl_radial.runs.track import AnyTrack, Step
+from vcl_radial.runs.track import AnyTrack
+from vcl_radial.runs.training import Step
 from vcl_radial.system.quiet import quiet
 
 Report: TypeAlias = Callable[[Any, Step], None]
@@ -23,32 +24,32 @@ Report: TypeAlias = Callable[[Any, Step], None]
 
 Status = Literal["finished", "pruned", "diverged", "failed", "lost", "blocked", "elsewhere"]
 """How a run ended. `failed`: a fault of its settings or of its method. `lost`: its process died.
-`blocked`: the machine would not let it (a full disk), nor any other. `elsewhere`: another command
-is at work on it."""
+`blocked`: the machine stops this run and all others (a full disk). `elsewhere`: another command
+is running it."""
 
 
 @dataclass(frozen=True)
 class PruningThreshold:
-    """The least score, in per cent, with which a run goes on after a step."""
+    """The lowest score, in per cent, with which a run continues after a step."""
 
     step: int
     score: float
-    words: str
+    reason: str
 
 
 @dataclass(frozen=True)
 class Job:
-    """Runs that one worker carries out together; with thresholds it is one run.
+    """Runs that one worker carries out together; a job with thresholds has one run.
 
     Attributes:
-        runs: in the order in which they are reported.
-        thresholds: in the order of their steps.
-        anew: whether a run begins anew where its checkpoint cannot be used, without a question.
+        runs: runs in the order in which they are reported.
+        thresholds: pruning thresholds in the order of their steps.
+        discard_unusable: whether a checkpoint that cannot be used is deleted and its run restarts.
     """
 
     runs: tuple[RunSpec, ...]
     thresholds: tuple[PruningThreshold, ...] = ()
-    anew: bool = False
+    discard_unusable: bool = False
 
 
 @dataclass(frozen=True)
@@ -67,32 +68,32 @@ class Pruned(VclRadialError):
 def fallen_below(
     thresholds: Sequence[PruningThreshold], scores: Mapping[int, float], step: str
 ) -> str | None:
-    """Where scores after steps first fell below a threshold, in words; None where they did not.
+    """Describe where the scores first fell below a threshold; None where they did not.
 
     Args:
-        thresholds: in the order of their steps.
-        scores: by step, in per cent.
-        step: what the track calls a step.
+        thresholds: pruning thresholds in the order of their steps.
+        scores: scores by step, in per cent.
+        step: the track's word for a step.
     """
     for threshold in thresholds:
         if threshold.step in scores and scores[threshold.step] < threshold.score:
             return (
-                f"after {step} {threshold.step}: {scores[threshold.step]:.2f} %, {threshold.words}"
+                f"after {step} {threshold.step}: {scores[threshold.step]:.2f} %, {threshold.reason}"
             )
     return None
 
 
-def attempt(job: Job, report: Report, track: AnyTrack, place: RunContext) -> list[RunOutcome]:
-    """Carry the runs of a job out, going on from their checkpoints; never raises for a run's fault.
+def attempt(job: Job, report: Report, track: AnyTrack, context: RunContext) -> list[RunOutcome]:
+    """Carry out the runs of a job from their checkpoints; a run's fault is returned, not raised.
 
-    `report` is called with a run and how far it has come. Runs that another command has finished
-    meanwhile are left as they are. A damaged checkpoint is named and thrown away: its run starts
-    anew. A run that failed leaves its reason in its folder.
+    `report` is called with a run and its progress. Runs that another command has finished
+    meanwhile stay as they are. A damaged checkpoint is reported and deleted, and its run restarts.
+    A run that failed leaves its reason in its folder.
     """
     ends, undone = [], []
     with ExitStack() as hold:
         for run in job.runs:
-            folder = RunFolder(place.out, run)
+            folder = RunFolder(context.out, run)
             try:
                 hold.enter_context(held([folder.path]))
                 done = folder.fault() is None
@@ -106,13 +107,13 @@ def attempt(job: Job, report: Report, track: AnyTrack, place: RunContext) -> lis
                 else:
                     undone.append(run)
         if undone:
-            ends += _attempt(replace(job, runs=tuple(undone)), report, track, place)
+            ends += _attempt(replace(job, runs=tuple(undone)), report, track, context)
     return ends
 
 
-def _attempt(job: Job, report: Report, track: AnyTrack, place: RunContext) -> list[RunOutcome]:
-    folders = [RunFolder(place.out, run) for run in job.runs]
-    if job.anew:
+def _attempt(job: Job, report: Report, track: AnyTrack, context: RunContext) -> list[RunOutcome]:
+    folders = [RunFolder(context.out, run) for run in job.runs]
+    if job.discard_unusable:
         for folder in folders:
             _discard_unusable(folder, track)
     for folder in folders:
@@ -121,13 +122,13 @@ def _attempt(job: Job, report: Report, track: AnyTrack, place: RunContext) -> li
     try:
         with quiet():
             if len(job.runs) > 1:
-                ends = _together(job.runs, report, track, place)
+                ends = _together(job.runs, report, track, context)
             else:
-                ends = [_alone(job.runs[0], job.thresholds, report, track, place)]
+                ends = [_alone(job.runs[0], job.thresholds, report, track, context)]
     except BrokenPipeError:  # the parent is gone
         raise
     except (UserError, OSError) as error:
-        # What stands behind a message about a file that could not be written.
+        # The context is the cause of a message about a file that could not be written.
         blocked = isinstance(error, OSError) or isinstance(error.__context__, OSError)
         ends = [RunOutcome(run, "blocked" if blocked else "failed", str(error)) for run in job.runs]
     except (Exception, SystemExit) as error:  # a user's method may fail in any way
@@ -136,20 +137,20 @@ def _attempt(job: Job, report: Report, track: AnyTrack, place: RunContext) -> li
             for f in folders
         ]
     for end in ends:
-        folder = RunFolder(place.out, end.run)
+        folder = RunFolder(context.out, end.run)
         with suppress(UserError, OSError):  # a full disk has been reported, or will be
-            # A run that has left nothing was not begun.
+            # A run with an empty folder has not started.
             if end.status not in ("finished", "pruned") and any(folder.path.iterdir()):
                 folder.record_fault(end.fault, diverged=end.status == "diverged")
     return ends
 
 
 def _discard_unusable(folder: RunFolder[Any], track: AnyTrack) -> None:
-    """Throw a checkpoint away that is damaged or another run's, and say so."""
+    """Delete a checkpoint that is damaged or of another run, and report it."""
     try:
         track.scores_so_far(folder)
     except (UserError, LookupError, ValueError, TypeError) as error:
-        print(f"{error}: this run starts anew", flush=True)
+        print(f"{error}: this run starts again", flush=True)
         folder.checkpoint.unlink(missing_ok=True)
 
 
@@ -158,12 +159,12 @@ def _alone(
     thresholds: Sequence[PruningThreshold],
     report: Report,
     track: AnyTrack,
-    place: RunContext,
+    context: RunContext,
 ) -> RunOutcome:
     def check(scores: Mapping[int, float]) -> None:
-        words = fallen_below(thresholds, scores, track.step)
-        if words is not None:
-            raise Pruned(words)
+        message = fallen_below(thresholds, scores, track.step)
+        if message is not None:
+            raise Pruned(message)
 
     def on_step(step: Step) -> None:
         report(run, step)
@@ -172,8 +173,8 @@ def _alone(
 
     try:
         if thresholds:
-            check(track.scores_so_far(RunFolder(place.out, run)))
-        execute(track, run, place, on_step)
+            check(track.scores_so_far(RunFolder(context.out, run)))
+        execute(track, run, context, on_step)
     except Pruned as error:
         return RunOutcome(run, "pruned", str(error))
     except Diverged as error:
@@ -182,23 +183,23 @@ def _alone(
 
 
 def _together(
-    runs: Sequence[RunSpec], report: Report, track: AnyTrack, place: RunContext
+    runs: Sequence[RunSpec], report: Report, track: AnyTrack, context: RunContext
 ) -> list[RunOutcome]:
-    # A lane ends early where its loss is not finite, or where its checkpoint is another's.
-    faults = execute_together(track, runs, place, report)
+    # A lane ends early where its loss is not finite or its checkpoint is of another run.
+    faults = execute_together(track, runs, context, report)
     ends = zip(runs, faults, strict=True)
     return [RunOutcome(run, "diverged" if fault else "finished", fault) for run, fault in ends]
 
 
 def _unexpected(error: BaseException, folder: RunFolder[Any], *, resumed: bool) -> str:
-    """A fault of the code or a checkpoint, in one line; its traceback goes to the folder."""
+    """Describe a fault of the code or a checkpoint in one line; the folder gets the traceback."""
     with suppress(UserError):  # a full disk has been reported, or will be
         text = "".join(traceback.format_exception(error))
         write_atomically(folder.path / TRACEBACK, visible_lines(text))
-    of_the_user: list[Callable[..., Any]] = []
+    user_code: list[Callable[..., Any]] = []
     with suppress(UserError):
-        of_the_user = folder.run.from_outside()
-    fault = format_error(error, *of_the_user)
+        user_code = folder.run.from_outside()
+    fault = format_error(error, *user_code)
     if is_out_of_memory(error):
         fault = (
             "needs more memory than there is: choose a smaller network or batch, or fewer samples "
@@ -206,5 +207,5 @@ def _unexpected(error: BaseException, folder: RunFolder[Any], *, resumed: bool) 
         )
     fault += f"; the traceback is in {TRACEBACK} of the run's folder"
     if resumed:
-        fault += f"; it went on from {folder.checkpoint}: {ANEW}"
-    return f"{fault}, and `vcl-radial check` looks closer at the method" if of_the_user else fault
+        fault += f"; it resumed from {folder.checkpoint}: {RESTART}"
+    return f"{fault}, and `vcl-radial check` looks closer at the method" if user_code else fault

@@ -1,4 +1,4 @@
-"""The benchmarks, methods and sweeps there are: TOMLs by name, and a user's own by path."""
+"""The catalogue of benchmarks, methods and sweeps: TOMLs by name, or a user's file by path."""
 
 from __future__ import annotations
 
@@ -46,15 +46,15 @@ class Entry:
 
     @property
     def recipe(self) -> dict[str, Any]:
-        """A method's keys of a recipe, before what was tuned for a benchmark."""
+        """A method's keys of a recipe, without the settings tuned for a benchmark."""
         others = ("description", "tuned", "chosen")
         return {key: value for key, value in self.table.items() if key not in others}
 
 
 def folder(kind: Kind, track: str = DEFAULT_TRACK) -> Path:
-    """Where the shipped TOMLs lie: inside an installed package, or beside it in a checkout.
+    """The folder of the shipped TOMLs: inside an installed package, or beside it in a checkout.
 
-    The methods of every track but the default one have a folder of their own.
+    Every track but the default one has a separate folder of methods.
     """
     installed = _PACKAGE / _FOLDERS[kind]
     shipped = installed if installed.is_dir() else _PACKAGE.parent / _FOLDERS[kind]
@@ -70,7 +70,7 @@ def list_benchmarks(track: str | None = None) -> dict[str, str]:
     """The shipped benchmarks by name, each with its description.
 
     Args:
-        track: only those of one track: "continual", "retinopathy", "regression" or "bandits".
+        track: the one track to list: "continual", "retinopathy", "regression" or "bandits".
     """
     entries = [load("benchmark", name) for name in names("benchmark")]
     return {e.name: e.description for e in entries if track in (None, e.track)}
@@ -80,7 +80,7 @@ def list_methods(track: str = DEFAULT_TRACK) -> dict[str, str]:
     """The shipped methods of a track by name, each with its description.
 
     Args:
-        track: "continual", whose methods the others take too, or one of those with some of its own.
+        track: "continual", whose methods other tracks take too, or a track with further methods.
     """
     return {name: load("method", name, track).description for name in names("method", track)}
 
@@ -91,29 +91,28 @@ def list_sweeps() -> dict[str, str]:
 
 
 def installed() -> list[Offer]:
-    """The methods of installed packages, but for those whose name the suite has itself."""
+    """The methods of installed packages, except those whose name a shipped method has."""
     strategies = [path.stem for path in (_PACKAGE / "methods").glob("*.py")]
     shipped = {*names("method"), *strategies}
     return [offer for offer in offers() if offer.name not in shipped]
 
 
 def load(kind: Kind, name: str, track: str = DEFAULT_TRACK) -> Entry:
-    """A TOML by its name, or a user's own by its path (ending in .toml).
+    """Load a TOML by its name, or a user's file by its path (ending in .toml).
 
-    A name is that of a shipped one, or for a method that of an installed package's, whose recipe
-    lies beside its class, and has its strategy unless it says so itself. A method that has no TOML
-    in a track is that of the default track, trained by the track's own defaults and by what was
-    tuned for the track's benchmarks. A user's own file serves all tracks: keys of other tracks'
-    recipes are left out, such as `epochs` where steps are counted. Modules that it names are sought
-    beside it.
+    The name is that of a shipped TOML, or of a method of an installed package. A package's recipe
+    lies beside its class; by default its `strategy` is the method's name. A method without a TOML
+    in a track is read from the default track and trained by this track's defaults and tuned
+    settings. A user's file serves all tracks: keys that only other tracks know are left out, such
+    as `epochs` where steps are counted. The folder of the file is searched for modules it names.
 
     Args:
-        kind: of the TOML.
+        kind: the kind of TOML.
         name: a name or a path.
-        track: of a method.
+        track: the track of a method.
 
     Raises:
-        UserError: it is not there, not readable or not TOML, or its name is no name or not UTF-8.
+        UserError: the file is missing, not readable or not TOML, or its name is invalid.
     """
     path = _path(kind, name, track)
     if not is_unicode(path.stem):  # a spec holds it
@@ -136,23 +135,23 @@ def load(kind: Kind, name: str, track: str = DEFAULT_TRACK) -> Entry:
         check_kind(name, kind, kind_of(table))
         outside.add_search_path(path)
         if kind == "method":
-            of_others = _keys_of_others(track)
-            table = {key: value for key, value in table.items() if key not in of_others}
+            foreign = _foreign_keys(track)
+            table = {key: value for key, value in table.items() if key not in foreign}
         return Entry(path.stem, path, table)
     if kind == "method" and path.parent != folder(kind, track):
-        # A package's recipe is one of the method that it is offered for.
+        # A package's recipe is for the method of its name.
         table.setdefault("strategy", name)
         if track != DEFAULT_TRACK:
-            of_method = declared(_recipe_model(DEFAULT_TRACK), of="method")
-            keys = {"description", "tuned", *of_method.intersection(_recipe_keys(track))}
+            method_keys = declared(_recipe_model(DEFAULT_TRACK), of="method")
+            keys = {"description", "tuned", *method_keys.intersection(_recipe_keys(track))}
             table = {key: value for key, value in table.items() if key in keys}
     return Entry(path.stem, path, table)
 
 
-def _keys_of_others(track: str) -> Collection[str]:
-    """The keys that recipes of other tracks have, and those of a track have not."""
-    of_others = {key for other in tracks.names() for key in _recipe_keys(other)}
-    return of_others - {*_recipe_keys(track)}
+def _foreign_keys(track: str) -> Collection[str]:
+    """The recipe keys that other tracks know and this track does not."""
+    all_keys = {key for other in tracks.names() for key in _recipe_keys(other)}
+    return all_keys - {*_recipe_keys(track)}
 
 
 def _recipe_keys(track: str) -> Collection[str]:
@@ -172,8 +171,8 @@ def keys_of(track: AnyTrack) -> dict[str, Collection[str]]:
     return {name: getattr(model, "model_fields", {}).keys() for name, model in models.items()}
 
 
-def of_other_tracks(error: UnknownKey, track: AnyTrack) -> UserError:
-    """What to say of a key that a track does not know: that other tracks do, if so."""
+def unknown_key_error(error: UnknownKey, track: AnyTrack) -> UserError:
+    """The error for a key that a track does not know; it names the tracks that do."""
     knowing = []
     for name in tracks.names():
         for table, keys in keys_of(tracks.find(name)).items():
@@ -183,13 +182,13 @@ def of_other_tracks(error: UnknownKey, track: AnyTrack) -> UserError:
     if not knowing:
         return error
     return UserError(
-        f"{error.where}: {error.key!r} is a key of {_tracks(knowing)}, and this benchmark is one "
-        f"of {track.name}; leave it out"
+        f"{error.where}: {error.key!r} is a key of {_list_tracks(knowing)}, and this benchmark is "
+        f"one of {track.name}; leave it out"
     )
 
 
-def _tracks(names: Sequence[str]) -> str:
-    """Names of tracks in words."""
+def _list_tracks(names: Sequence[str]) -> str:
+    """Join names of tracks to a phrase: "the tracks bandits and regression"."""
     return f"the track{'s' if len(names) > 1 else ''} {' and '.join(names)}"
 
 
@@ -206,43 +205,43 @@ def _path(kind: Kind, name: str, track: str) -> Path:
     if offered is not None and offered.recipe is not None:
         return offered.recipe
     if offered is not None or (kind == "method" and outside.is_named(name)):
-        whose = f" of the package {offered.package}" if offered else ""
+        package = f" of the package {offered.package}" if offered else ""
         raise UserError(
-            f"{name!r} is a strategy{whose} without a recipe: write one with strategy = {name!r}, "
-            "and give the path of the .toml file"
+            f"{name!r} is a strategy{package} without a recipe: write one with strategy = {name!r}"
+            ", and give the path of the .toml file"
         )
     check_name(name, kind, track)
     known = [*names(kind, track), *(other.name for other in offered_names if other.recipe)]
     if elsewhere and track != DEFAULT_TRACK:
         known += names(kind)
-    of_track = f" of {track}" if kind == "method" and track != DEFAULT_TRACK else ""
+    suffix = f" of {track}" if kind == "method" and track != DEFAULT_TRACK else ""
     near = f"the nearest is {nearest(name, known)!r} (see `vcl-radial list`, or " if known else "("
-    raise UserError(f"unknown {kind}{of_track} {name!r}; {near}give the path of a .toml file)")
+    raise UserError(f"unknown {kind}{suffix} {name!r}; {near}give the path of a .toml file)")
 
 
-def check_name(name: str, kind: Kind, track: str, taker: str = "this benchmark") -> None:
-    """See that a name that is none of a kind is not shipped as something else.
+def check_name(name: str, kind: Kind, track: str, user: str = "this benchmark") -> None:
+    """Raise if the name belongs to another kind.
 
     Args:
-        name: which.
-        kind: what is wanted.
-        track: of a method.
-        taker: of a method: what takes it.
+        name: the name that is not known as this kind.
+        kind: the kind that is expected.
+        track: the track of a method.
+        user: what uses the method, for the message.
 
     Raises:
-        UserError: it is the name of another kind, or of a method of other tracks.
+        UserError: another kind has this name, or a method of other tracks.
     """
-    of_tracks = {k: [t for t in tracks.names() if name in names(k, t)] for k in _FOLDERS}
-    check_kind(name, kind, next((k for k in _FOLDERS if of_tracks[k]), None))
-    if of_others := of_tracks["method"]:
+    known = {k: [t for t in tracks.names() if name in names(k, t)] for k in _FOLDERS}
+    check_kind(name, kind, next((k for k in _FOLDERS if known[k]), None))
+    if other_tracks := known["method"]:
         raise UserError(
-            f"{name!r} is a method of {_tracks(of_others)}, and {taker} takes those of "
+            f"{name!r} is a method of {_list_tracks(other_tracks)}, and {user} takes those of "
             f"{track} (see `vcl-radial list`)"
         )
 
 
 def is_unicode(text: str) -> bool:
-    """Whether it has no code that stands for a byte of another encoding."""
+    """Whether no character of a text stands for a byte of another encoding."""
     return not any("\ud800" <= c <= "\udfff" for c in text)
 
 
@@ -264,15 +263,15 @@ def track_of(benchmark: Entry) -> AnyTrack:
 
 
 def check_keys(entry: Entry, known: Collection[str], inner: Mapping[str, Collection[str]]) -> None:
-    """See that a TOML has known keys only.
+    """Check that a TOML has known keys only.
 
     Args:
         entry: the TOML.
-        known: keys at its top.
-        inner: those of its tables, by the table's name.
+        known: known keys at its top.
+        inner: known keys of its tables, by the table's name.
 
     Raises:
-        UserError: it has another one.
+        UserError: a key is unknown.
     """
     for key in sorted(entry.table.keys() - set(known)):
         if tables := [f"[{name}]" for name, keys in inner.items() if key in keys]:
@@ -285,10 +284,10 @@ def check_keys(entry: Entry, known: Collection[str], inner: Mapping[str, Collect
 
 
 def section(entry: Entry, *keys: str) -> Mapping[str, Any]:
-    """A table within a TOML; empty where there is none.
+    """A table within a TOML; empty where it is missing.
 
     Raises:
-        UserError: there is something else in its place.
+        UserError: the value is not a table.
     """
     table: Any = entry.table
     for key in keys:

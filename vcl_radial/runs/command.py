@@ -1,4 +1,4 @@
-"""A command's runs from their names to their folders: what `run` does before its report."""
+"""Plan, check and carry out the runs of a command: what `run` does before its report."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vcl_radial.config.command_lines import command_line, settings_in_words
+from vcl_radial.config.command_lines import command_line, set_arguments
 from vcl_radial.errors import UserError
 from vcl_radial.runs import catalogue, planning
 from vcl_radial.runs.attempt import RunOutcome
@@ -22,7 +22,7 @@ from vcl_radial.runs.spec import RunSpec
 from vcl_radial.runs.track import AnyTrack
 
 SCRIPT = "__main__"
-"""The module of a script, and of the cells of a notebook, which no other process can import."""
+"""The module of a script or a notebook, which no other process can import."""
 
 
 @dataclass(frozen=True)
@@ -30,20 +30,20 @@ class Performed:
     """The runs of a command after it has tried all of them.
 
     Attributes:
-        runs: methods x seeds, in order.
-        place: where they lie.
-        ends: how those have ended that were not finished before.
-        is_first: whether this process is the one that reports; False in all but one of `torchrun`.
+        runs: all runs of the command, methods x seeds, in order.
+        context: the folder and the device of the runs.
+        ends: outcomes of the runs that were not finished before.
+        is_first: whether this process reports; under `torchrun` only the first process does.
     """
 
     runs: Sequence[RunSpec]
-    place: RunContext
+    context: RunContext
     ends: Sequence[RunOutcome]
     is_first: bool = True
 
     @property
     def failures(self) -> list[RunOutcome]:
-        """The runs that have no result."""
+        """Outcomes of the runs that have no result."""
         return [end for end in self.ends if end.fault is not None]
 
 
@@ -67,33 +67,33 @@ def perform_command(
 
     Args:
         benchmark: a name or a path.
-        methods: as `planning.plan` takes them.
-        seeds: a run for each.
-        settings: keys and values in place of the TOMLs'.
+        methods: methods as `planning.plan` takes them.
+        seeds: seeds; each method has one run per seed.
+        settings: keys and values that replace those of the TOMLs.
         out: the folder of the results.
-        tuned: whether methods have the settings that a search found for this benchmark.
+        tuned: whether methods use the settings that a search selected for this benchmark.
         jobs: worker processes; None for one per core, but one on a GPU.
         lanes: runs of one shape that train together; None for the track's number.
         device: "auto", "cpu" or "cuda".
         data_dir: the folder of the data; None for the usual places.
         log: loggers to attach, by their names in `vcl_radial.runs.loggers`.
-        executor: what makes another executor than worker processes on this machine.
-        meanwhile: what this process does while workers import PyTorch.
+        executor: a factory of an executor; None for worker processes on this machine.
+        meanwhile: work that this process does while workers import PyTorch.
 
     Raises:
-        UserError: a name, a key, a value or the data are wrong, found before any run starts.
+        UserError: a name, a key, a value or the data are wrong; raised before any run starts.
     """
     track = catalogue.track_of(catalogue.load("benchmark", benchmark))
     in_workers = False
     alone = "torch" in sys.modules or track.uses_all_cores or executor is not None
     if not alone and (device == "cpu" or not may_have_cuda()):
-        # It imports while this process looks at the arguments, and ends with this process.
+        # The server imports while this process checks the arguments, and ends with it.
         in_workers = start_server("cpu", *track.worker_modules)
     runs = planning.plan(benchmark, methods, seeds, settings, tuned)
     check_options(track, benchmark, jobs=jobs, lanes=lanes, device=device, log=log)
     track.check_runs(runs)
     check_output(out)
-    place = RunContext(
+    context = RunContext(
         out,
         data_dir,
         device_of(device, track, executor),
@@ -107,18 +107,18 @@ def perform_command(
     if under_torchrun():
         from vcl_radial.runs.together import perform_together
 
-        ends = perform_together(runs, place)
-        return Performed(runs, place, ends or [], is_first=ends is not None)
+        ends = perform_together(runs, context)
+        return Performed(runs, context, ends or [], is_first=ends is not None)
     ends = perform(
         runs,
-        place,
+        context,
         _jobs_of(methods, jobs),
         1 if log else lanes,
         in_workers=in_workers,
         executor=executor,
         meanwhile=meanwhile,
     )
-    return Performed(runs, place, ends)
+    return Performed(runs, context, ends)
 
 
 def check_options(
@@ -130,16 +130,16 @@ def check_options(
     device: str = "auto",
     log: Sequence[str] = (),
 ) -> None:
-    """Check that options fit together, and that the track serves them.
+    """Check that options fit together, and that the track supports them.
 
-    Arguments as for `perform_command`.
+    The arguments are those of `perform_command`.
 
     Raises:
-        UserError: they do not, or it does not.
+        UserError: two options contradict each other, or the track does not support one.
     """
     if under_torchrun() and not track.has_peers:
         raise UserError(
-            f"torchrun: a run of {benchmark} is of one process; start it without torchrun"
+            f"torchrun: a run of {benchmark} uses one process; start it without torchrun"
         )
     if under_torchrun() and (jobs or 1) > 1:
         raise UserError("--jobs is for a single process: leave it out under torchrun")
@@ -154,7 +154,7 @@ def check_device(track: AnyTrack, benchmark: str, device: str) -> None:
     """Check that a track can compute on a device.
 
     Raises:
-        UserError: it cannot.
+        UserError: the track does not support the device.
     """
     if device not in ("auto", *track.devices):
         raise UserError(f"--device {device}: runs of {benchmark} compute on a CPU only")
@@ -166,17 +166,17 @@ def under_torchrun() -> bool:
 
 
 def _jobs_of(methods: Sequence[planning.NamedMethod], jobs: int | None) -> int | None:
-    """The number of worker processes; none but this one knows a class of a script.
+    """The number of worker processes: 1 where this script defines a method.
 
     Raises:
-        UserError: several were asked for.
+        UserError: several processes were requested; they cannot import the script.
     """
-    of_script = [m.__name__ for m in methods if not isinstance(m, str) and m.__module__ == SCRIPT]
-    if not of_script:
+    local = [m.__name__ for m in methods if not isinstance(m, str) and m.__module__ == SCRIPT]
+    if not local:
         return jobs
     if (jobs or 1) > 1:
         raise UserError(
-            f"jobs = {jobs}: worker processes cannot import {of_script[0]}, which this script or "
+            f"jobs = {jobs}: worker processes cannot import {local[0]}, which this script or "
             "notebook defines: leave jobs out, or put the class into a file and import it"
         )
     return 1
@@ -189,7 +189,7 @@ def _command(
     settings: Mapping[str, Any],
     **options: Any,
 ) -> str | None:
-    """The command that makes the same runs; None where classes or odd seeds leave none."""
+    """The command that makes the same runs; None where a class or gaps in the seeds prevent it."""
     names = [method for method in methods if isinstance(method, str)]
     first, last = seeds[0], seeds[-1]
     if len(names) < len(methods) or list(seeds) != list(range(first, last + 1)):
@@ -200,5 +200,5 @@ def _command(
         method=names,
         seeds=f"{first}-{last}" if first else last + 1 if last else None,
         **options,
-        set=settings_in_words(settings),
+        set=set_arguments(settings),
     )

@@ -1,4 +1,4 @@
-"""Where runs are carried out."""
+"""The context of runs: device, folders and processes."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ class RunContext:
 
     Attributes:
         out: the folder of all runs.
-        data_dir: where the data lie; None for the usual places.
+        data_dir: the folder of the data; None for the default folders.
         device: "cpu" or "cuda".
-        threads: of one run.
+        threads: number of threads of one run.
         log: loggers to attach, by their names in `vcl_radial.runs.loggers`.
-        command: what was asked for, in words, to stand with the results.
+        command: the command line, to be stored with the results.
         peers: this process among those that train a run together.
     """
 

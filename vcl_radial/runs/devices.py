@@ -16,11 +16,11 @@ def device_of(choice: str, track: AnyTrack, executor: MakeExecutor | None = None
 
     Args:
         choice: "auto", "cpu" or "cuda".
-        track: of the runs.
-        executor: what makes another executor than worker processes on this machine.
+        track: the track of the runs.
+        executor: a factory of an executor; None for worker processes on this machine.
 
     Raises:
-        UserError: there is no CUDA device and "cuda" was asked for.
+        UserError: the choice is "cuda" and there is no CUDA device.
     """
     if "cuda" not in track.devices:
         return "cpu"
@@ -28,15 +28,15 @@ def device_of(choice: str, track: AnyTrack, executor: MakeExecutor | None = None
 
 
 def usable_device(choice: str) -> str:
-    """The device of "auto", "cpu" or "cuda".
+    """The device of this machine for the choice "auto", "cpu" or "cuda".
 
     Raises:
-        UserError: there is no CUDA device and "cuda" was asked for.
+        UserError: the choice is "cuda" and there is no CUDA device.
     """
     if choice == "cpu":
         return choice
     if may_have_cuda():
-        import torch  # which takes seconds
+        import torch  # this takes seconds
 
         if torch.cuda.is_available():
             return "cuda"
@@ -46,7 +46,7 @@ def usable_device(choice: str) -> str:
 
 
 def may_have_cuda() -> bool:
-    """Whether PyTorch may find a device: on Linux, for CUDA, only where its driver is there."""
+    """Whether PyTorch may find a CUDA device; on Linux this needs the CUDA driver."""
     build = metadata.version("torch")
     if build.endswith("+cpu"):
         return False

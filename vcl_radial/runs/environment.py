@@ -1,4 +1,4 @@
-"""Where a run's numbers came from: commit, versions, device."""
+"""The environment that computed a run's numbers: commit, versions, device."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from typing import Any
 from vcl_radial import __version__
 
 Engine = tuple[str, bool]
-"""What makes a run's steps: a device, in words, and whether the compiled library is there."""
+"""What computes a run's steps: the name of a device, and whether the compiled library is used."""
 
 _PACKAGES = ("torch", "torchvision", "avalanche-lib", "numpy", "pandas")
 
 
 def commit() -> str | None:
-    """The commit of the checkout this package runs from, "-dirty" if changed; else None."""
+    """The commit of the checkout that holds this package, "-dirty" if changed; else None."""
     root = Path(__file__).parents[2]
     if not (root / ".git").exists():
         return None
@@ -38,19 +38,19 @@ def commit() -> str | None:
 
 @lru_cache(maxsize=1)
 def loaded() -> str | None:
-    """The commit that this process has loaded: ask before the work, later it may be another."""
+    """The commit that this process has loaded; call it early, as the checkout may change later."""
     return commit()
 
 
 def describe(device: str, threads: int, commits: Iterable[str | None] = ()) -> dict[str, Any]:
-    """What stands in `environment.json` besides the times.
+    """The content of `environment.json` without the times.
 
     Args:
-        device: of the networks.
-        threads: of the process.
-        commits: that had worked on it before this process did.
+        device: the device of the networks.
+        threads: number of threads of the process.
+        commits: commits of processes that computed earlier steps.
     """
-    # Ours is asked of the code itself: a checkout need not be installed.
+    # The code states its version itself: a checkout need not be installed.
     versions: dict[str, str | None] = {"vcl-radial": __version__}
     for package in _PACKAGES:
         try:
@@ -69,42 +69,43 @@ def describe(device: str, threads: int, commits: Iterable[str | None] = ()) -> d
 
 
 def seconds(environment: Mapping[str, Any]) -> float:
-    """What a run took, all in all, by its `environment.json`."""
+    """The total seconds of a run, by its `environment.json`."""
     spent = environment.get("seconds", 0.0)
     return float(sum(spent.values()) if isinstance(spent, Mapping) else spent)
 
 
 def device_name(device: str) -> str:
-    """A device in words: "cpu", or the model of the GPU."""
+    """The name of a device: "cpu", or the model of the GPU."""
     import torch
 
     return torch.cuda.get_device_name(device) if device.startswith("cuda") else "cpu"
 
 
 def engines_with(known: Iterable[Engine], device: str) -> list[Engine]:
-    """Those that a checkpoint names, each once, and that of this process on a device."""
+    """The engines that a checkpoint names and the one of this process, without duplicates."""
     from vcl_radial import native
 
-    here = device_name(device), native.unavailable() is None
-    return list(dict.fromkeys([*((name, there) for name, there in known), here]))
+    current = device_name(device), native.unavailable() is None
+    return list(dict.fromkeys([*((name, compiled) for name, compiled in known), current]))
 
 
-def tell_if_mixed(checkpoint: Path, engines: Sequence[Engine]) -> None:
-    """Say of a run that goes on that not all of its steps are made by one engine."""
-    words = [
-        f"{device} with{'' if there else 'out'} the compiled library" for device, there in engines
+def warn_if_mixed(checkpoint: Path, engines: Sequence[Engine]) -> None:
+    """Print a warning if several engines have computed the steps of a resumed run."""
+    names = [
+        f"{device} with{'' if compiled else 'out'} the compiled library"
+        for device, compiled in engines
     ]
-    if len(words) > 1:
+    if len(names) > 1:
         print(
-            f"{checkpoint}: was computed on {', '.join(words[:-1])}; now on {words[-1]}: its "
+            f"{checkpoint}: was computed on {', '.join(names[:-1])}; now on {names[-1]}: its "
             "numbers may be those of neither; delete it to run this seed from its start",
             flush=True,
         )
 
 
-def of_engines(engines: Sequence[Engine]) -> dict[str, Any]:
-    """What stands of them in `environment.json`: every answer once, a list where they differ."""
-    devices, compiled = (sorted(set(each)) for each in zip(*engines, strict=True))
+def describe_engines(engines: Sequence[Engine]) -> dict[str, Any]:
+    """The engines as `environment.json` holds them: one value, or a list where they differ."""
+    devices, compiled = (sorted(set(column)) for column in zip(*engines, strict=True))
     return {
         "device": ", ".join(map(str, devices)),
         "compiled": compiled[0] if len(compiled) == 1 else compiled,
@@ -123,5 +124,5 @@ def processor() -> str:
 
 
 def distinct(environments: Iterable[Mapping[str, Any]], key: str) -> str:
-    """What descriptions say of a key: every answer once, in words; "none" where there is none."""
-    return ", ".join(sorted({str(each.get(key) or "none") for each in environments})) or "none"
+    """The distinct values of a key, joined by commas; "none" where there is none."""
+    return ", ".join(sorted({str(e.get(key) or "none") for e in environments})) or "none"

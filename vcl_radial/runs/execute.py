@@ -1,4 +1,4 @@
-"""Carrying runs out in their folders: go on from the checkpoint, store every step, finish."""
+"""Carry out runs in their folders: resume from the checkpoint, store every step, finish."""
 
 from __future__ import annotations
 
@@ -11,36 +11,36 @@ from typing import Any
 from vcl_radial.errors import UserError
 from vcl_radial.runs import environment
 from vcl_radial.runs.context import RunContext
-from vcl_radial.runs.folder import ANEW, DamagedCheckpoint, RunFolder, discard_damaged
+from vcl_radial.runs.folder import RESTART, DamagedCheckpoint, RunFolder, discard_damaged
 from vcl_radial.runs.loggers import Log, logged
 from vcl_radial.runs.spec import RunSpec
 from vcl_radial.runs.states import difference, structure
-from vcl_radial.runs.track import AnyTrack, Step
-from vcl_radial.runs.training import Training
+from vcl_radial.runs.track import AnyTrack
+from vcl_radial.runs.training import Step, Training
 
 
 def execute(
     track: AnyTrack,
     run: RunSpec,
-    place: RunContext,
+    context: RunContext,
     report: Callable[[Step], None] = lambda step: None,
 ) -> None:
-    """Carry a run out, going on from its checkpoint where there is one.
+    """Carry out a run; it resumes from its checkpoint where there is one.
 
-    Of several processes that train together the first one writes.
+    If several processes train together, the first one writes.
 
     Args:
-        track: of the run.
-        run: to carry out.
-        place: where it computes, reads and writes.
-        report: called with every step; what it raises leaves the run resumable.
+        track: the track of the run.
+        run: the run to carry out.
+        context: device and folders of the run.
+        report: called with every step; if it raises, the run stays resumable.
 
     Raises:
-        UserError: something the user can mend; what was finished stays.
+        UserError: a fault that the user can fix; finished steps stay.
         Diverged: the loss stopped being a finite number.
     """
-    _prepare(place)
-    folder, peers = RunFolder(place.out, run), place.peers
+    _prepare(context)
+    folder, peers = RunFolder(context.out, run), context.peers
     logs: list[Log] = []
 
     def show(step: Step) -> None:
@@ -48,57 +48,57 @@ def execute(
             log(step)
         report(step)
 
-    training = track.open(run, place, show)
-    # Nobody reads while the first process still writes what another run left to be done.
+    training = track.open(run, context, show)
+    # The others must not read before the first process has written what `open` makes.
     peers.wait()
-    state = _state(folder, place)
-    folder.engines = environment.engines_with(folder.engines, place.device)
+    state = _state(folder, context)
+    folder.engines = environment.engines_with(folder.engines, context.device)
     if state is not None:
-        _load(folder, training, state, place)
+        _load(folder, training, state, context)
     peers.wait()
     if peers.is_first:
         folder.start()  # only now: a spec that does not fit its data leaves no folder behind
-    with logged(place.log if peers.is_first else (), folder, training.position().at) as log:
+    with logged(context.log if peers.is_first else (), folder, training.position().at) as log:
         logs.append(log)
         report(training.position())
         for step in training.steps():
-            # In this order: what is stored is in the log.
+            # In this order, so that the log holds every stored step.
             log(step)
             if peers.is_first:
                 folder.save_checkpoint(training.state_dict())
             report(step)
     if peers.is_first:
-        _finish(folder, training, place)
+        _finish(folder, training, context)
     peers.wait()
 
 
 def execute_together(
     track: AnyTrack,
     runs: Sequence[RunSpec],
-    place: RunContext,
+    context: RunContext,
     report: Callable[[RunSpec, Step], None] = lambda run, step: None,
 ) -> list[str | None]:
-    """Carry runs out as lanes of one program; each folder holds what it would hold alone.
+    """Carry out runs as lanes of one program; each folder holds the files of a run on its own.
 
     Returns:
-        The fault of each run: that it diverged, or that its checkpoint is of no use.
+        The fault of each run (it diverged, or its checkpoint cannot be used), or None.
 
     Raises:
-        UserError: something the user can mend that concerns them all.
+        UserError: a fault of all runs that the user can fix.
     """
-    _prepare(place)
-    together = track.open_together(runs, place, lambda lane, step: report(runs[lane], step))
-    folders = [RunFolder(place.out, run) for run in runs]
+    _prepare(context)
+    together = track.open_together(runs, context, lambda lane, step: report(runs[lane], step))
+    folders = [RunFolder(context.out, run) for run in runs]
     faults: list[str | None] = [None] * len(runs)
     for lane, (run, folder) in enumerate(zip(runs, folders, strict=True)):
         training = together.lanes[lane]
         folder.start()
         try:
-            state = _state(folder, place)
-            folder.engines = environment.engines_with(folder.engines, place.device)
+            state = _state(folder, context)
+            folder.engines = environment.engines_with(folder.engines, context.device)
             if state is not None:
-                _load(folder, training, state, place)
-        except UserError as error:  # a matter of this run; the others go on
+                _load(folder, training, state, context)
+        except UserError as error:  # only this run has the fault; the others continue
             faults[lane] = str(error)
             together.leave_out(lane)
             continue
@@ -112,45 +112,45 @@ def execute_together(
         if fault is not None and faults[lane] is None:
             faults[lane] = str(fault)
         if faults[lane] is None:
-            _finish(folder, together.lanes[lane], place)
+            _finish(folder, together.lanes[lane], context)
     return faults
 
 
-def _prepare(place: RunContext) -> None:
+def _prepare(context: RunContext) -> None:
     from vcl_radial.system import processor
 
-    environment.loaded()  # the commit, before anybody makes another
-    processor.prepare(place.threads)
-    # An ended run is a cycle of few objects that holds all its data: not collected by itself, the
-    # runs of a long search add up to gigabytes.
+    environment.loaded()  # read the commit now, as the checkout may change during the run
+    processor.prepare(context.threads)
+    # A run that has ended is a cycle of few objects that holds all its data. Python collects such
+    # cycles late, and the runs of a long search add up to gigabytes.
     gc.collect()
 
 
-def _state(folder: RunFolder[Any], place: RunContext) -> dict[str, Any] | None:
-    """The checkpoint, or None where there is none, or a damaged one: the run starts anew."""
+def _state(folder: RunFolder[Any], context: RunContext) -> dict[str, Any] | None:
+    """The checkpoint; None where it is missing or damaged, so that the run starts again."""
     try:
         return folder.load_checkpoint()
     except DamagedCheckpoint:
-        if place.peers.is_first:
+        if context.peers.is_first:
             discard_damaged(folder.checkpoint)
         return None
 
 
 def _load(
-    folder: RunFolder[Any], training: Training, state: dict[str, Any], place: RunContext
+    folder: RunFolder[Any], training: Training, state: dict[str, Any], context: RunContext
 ) -> None:
-    """Go on from a checkpoint, and say where not all steps are made by one engine.
+    """Resume from a checkpoint, and warn if several engines have computed its steps.
 
     Raises:
-        UserError: it does not fit.
+        UserError: the checkpoint does not fit the code.
     """
-    if place.peers.is_first:
-        environment.tell_if_mixed(folder.checkpoint, folder.engines)
+    if context.peers.is_first:
+        environment.warn_if_mixed(folder.checkpoint, folder.engines)
     cause: Exception | None = None
     try:
         training.load_state_dict(state)
         stored, loaded = structure(state), structure(training.state_dict())
-        # A loader that casts or broadcasts has another tensor than was stored.
+        # A loader that casts or broadcasts changes a stored tensor.
         fault = difference(stored, {path: loaded.get(path, kind) for path, kind in stored.items()})
     except UserError:
         raise
@@ -158,20 +158,20 @@ def _load(
         cause, fault = error, " ".join(str(error).split())
     if fault is not None:
         raise UserError(
-            f"{folder.checkpoint}: does not fit the code as it is now ({fault}); {ANEW}"
+            f"{folder.checkpoint}: does not fit the code as it is now ({fault}); {RESTART}"
         ) from cause
 
 
-def _finish(folder: RunFolder[Any], training: Training, place: RunContext) -> None:
-    """Write a finished run's result files."""
+def _finish(folder: RunFolder[Any], training: Training, context: RunContext) -> None:
+    """Write the result files of a finished run."""
     for name, state in training.kept().items():
         folder.save(name, state)
     facts = {
-        **environment.describe(place.device, place.threads, folder.commits),
-        **environment.of_engines(folder.engines),
+        **environment.describe(context.device, context.threads, folder.commits),
+        **environment.describe_engines(folder.engines),
         **training.facts(),
         "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "command": place.command,
+        "command": context.command,
     }
     content = json.dumps(facts, indent=2) + "\n"
     folder.finish({**training.files(), "environment.json": content})

@@ -1,4 +1,4 @@
-"""What carries jobs out: worker processes on this machine, or, in `on_ray`, a cluster's nodes."""
+"""Executors of jobs: worker processes on this machine or, in `on_ray`, the nodes of a cluster."""
 
 from __future__ import annotations
 
@@ -13,61 +13,62 @@ from vcl_radial.runs.attempt import Job, Report, RunOutcome, attempt
 from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.processes import ProcessDied, WorkerProcess, serve
 from vcl_radial.runs.spec import RunSpec
-from vcl_radial.runs.track import AnyTrack, Step
+from vcl_radial.runs.track import AnyTrack
+from vcl_radial.runs.training import Step
 
 
 class Executor(Protocol):
-    """Takes jobs; when one ends, the results of its runs lie in their folders."""
+    """Takes jobs; when a job ends, the results of its runs lie in their folders."""
 
     def room(self) -> int:
-        """How many more jobs it can take now."""
+        """The number of jobs that can be submitted now."""
 
     def submit(self, job: Job) -> None:
-        """Take a job."""
+        """Start a job."""
 
     def wait(self) -> Sequence[RunOutcome]:
-        """How the runs of some job ended, once one has; or none, if nothing has for a while."""
+        """Outcomes of the next job that ends; empty if none ends for a while."""
 
     def close(self) -> None:
-        """Stop at once what is under way; its runs go on another time."""
+        """Stop the running jobs at once; their runs can be resumed."""
 
 
 class MakeExecutor(Protocol):
-    """Makes an executor; `device` is where its runs compute."""
+    """A factory of executors; `device` is the device of their runs."""
 
     @property
     def device(self) -> str:
         """Either "cpu" or "cuda"."""
 
-    def __call__(self, track: AnyTrack, place: RunContext, on_step: Report) -> Executor:
-        """For runs of a track at a place; `on_step` is called as they go on."""
+    def __call__(self, track: AnyTrack, context: RunContext, on_step: Report) -> Executor:
+        """Make an executor for runs of a track; `on_step` is called with their progress."""
 
 
 class LocalExecutor:
-    """Jobs in worker processes on this machine, or one after another in this process.
+    """Runs jobs in worker processes on this machine, or one after another in this process.
 
-    A worker whose process dies loses its job alone.
+    If the process of a worker dies, only its job is lost.
 
     Args:
-        track: of the runs.
-        place: where they compute, read and write.
-        on_step: called as runs go on.
-        workers: processes at a time; 0 to work in this process.
+        track: the track of the runs.
+        context: device and folders of the runs.
+        on_step: called with the progress of the runs.
+        workers: number of worker processes; 0 to use this process.
     """
 
-    def __init__(self, track: AnyTrack, place: RunContext, on_step: Report, workers: int) -> None:
-        self._track, self._place, self._on_step = track, place, on_step
+    def __init__(self, track: AnyTrack, context: RunContext, on_step: Report, workers: int) -> None:
+        self._track, self._context, self._on_step = track, context, on_step
         self._workers = workers
         self._queue: list[Job] = []
         self._idle: list[WorkerProcess] = []
         self._busy: dict[Connection, tuple[Job, WorkerProcess]] = {}
 
     def room(self) -> int:
-        """Workers that have nothing to do."""
+        """The number of idle workers."""
         return (self._workers or 1) - len(self._busy) - len(self._queue)
 
     def submit(self, job: Job) -> None:
-        """Give a job to a worker that has nothing to do."""
+        """Send a job to an idle worker."""
         if not self._workers:
             self._queue.append(job)
             return
@@ -76,13 +77,13 @@ class LocalExecutor:
         self._busy[worker.line] = job, worker
 
     def wait(self) -> Sequence[RunOutcome]:
-        """How the runs of the next job ended.
+        """Outcomes of the next job that ends.
 
         Raises:
-            Exception: what a run's own faults do not explain; the other jobs are left.
+            Exception: an error in a worker that no fault of a run explains.
         """
         if not self._workers:
-            return attempt(self._queue.pop(), self._on_step, self._track, self._place)
+            return attempt(self._queue.pop(), self._on_step, self._track, self._context)
         while True:
             for line in wait(list(self._busy)):
                 job, worker = self._busy[line]  # type: ignore[index]
@@ -102,7 +103,7 @@ class LocalExecutor:
                 return message.ends
 
     def close(self) -> None:
-        """End all workers; a run that is under way goes on from its last stored step next time."""
+        """Stop all workers; an unfinished run resumes from its last stored step next time."""
         workers = [*self._idle, *(worker for _, worker in self._busy.values())]
         for worker in workers:
             worker.terminate()
@@ -111,46 +112,46 @@ class LocalExecutor:
         self._idle, self._busy, self._queue = [], {}, []
 
     def _new_worker(self) -> WorkerProcess:
-        return WorkerProcess(_serve, self._track, self._place, threads=self._place.threads)
+        return WorkerProcess(_serve, self._track, self._context, threads=self._context.threads)
 
 
 def carry_out(executor: Executor, jobs: Sequence[Job]) -> Iterator[RunOutcome]:
-    """Yield how each run ended, as its job ends; the first jobs begin first.
+    """Yield the outcome of each run when its job ends; jobs start in order.
 
-    Runs whose worker or node dies are done once more; if that one dies too, they are lost.
+    Runs whose worker or node dies are retried once; if it dies again, they are lost.
     """
     waiting = deque(jobs)
     retried: list[Any] = []
-    under_way = 0
+    running = 0
     with closing(executor):
-        while waiting or under_way:
+        while waiting or running:
             while waiting and executor.room() > 0:
                 executor.submit(waiting.popleft())
-                under_way += 1
+                running += 1
             ends = executor.wait()
-            under_way -= bool(ends)
+            running -= bool(ends)
             again = [end for end in ends if end.status == "lost" and end.run not in retried]
             if again:
-                print(f"{again[0].fault}; its job is done once more", flush=True)
+                print(f"{again[0].fault}; its job is retried", flush=True)
                 retried += [end.run for end in again]
                 waiting.appendleft(Job(tuple(end.run for end in again)))
             yield from (end for end in ends if end not in again)
 
 
 class _Answer(NamedTuple):
-    """What a worker sends when a job has ended."""
+    """The message of a worker whose job has ended."""
 
     ends: list[RunOutcome]
     error: Exception | None = None
 
 
-def _serve(line: Connection, track: AnyTrack, place: RunContext) -> None:
+def _serve(line: Connection, track: AnyTrack, context: RunContext) -> None:
     def report(run: RunSpec, step: Step) -> None:
         line.send((run, step))
 
     def answer(job: Job) -> _Answer:
         try:
-            return _Answer(attempt(job, report, track, place))
+            return _Answer(attempt(job, report, track, context))
         except BrokenPipeError:  # the parent is gone
             raise
         except Exception as error:

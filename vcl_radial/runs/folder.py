@@ -1,4 +1,4 @@
-"""A run's folder: written atomically, so that it is complete or resumable and never half a lie."""
+"""The folder of a run: written atomically, so that it is always complete or resumable."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ SPEC, ENVIRONMENT = "spec.toml", "environment.json"
 """Every run has these two files beside its results."""
 
 FAILED = "failed.txt"
-"""What the last attempt of an unfinished run ended with, in one line."""
+"""The file with the reason why the last attempt of an unfinished run failed, in one line."""
 
 DIVERGED = "diverged"
-"""Beside FAILED: the run failed because it diverged, and would again."""
+"""The empty file beside FAILED of a run that diverged, and would diverge again."""
 
 TRACEBACK = "traceback.txt"
-"""Of a fault in the code, whole."""
+"""The file with the whole traceback of a fault in the code."""
 
-ANEW = "delete it to run this seed from its start"
-"""What to do with a checkpoint that is of no use."""
+RESTART = "delete it to run this seed from its start"
+"""The fix for a checkpoint that cannot be used."""
 
 
 def write_atomically(path: Path, content: str | bytes) -> None:
-    """Write a file so that it is there whole or not at all.
+    """Write a file so that it is complete or not there at all.
 
     Raises:
-        UserError: it cannot be written; names the file and why.
+        UserError: the file cannot be written; the message names it and the reason.
     """
     if isinstance(content, str):
-        # A page names folders, and a folder's name need not be UTF-8: its odd bytes as codes.
+        # A page names folders, and a name need not be UTF-8: other bytes are written as codes.
         content = content.encode(errors="backslashreplace")
     try:
         atomic.write(path, content)
@@ -52,17 +52,17 @@ def write_atomically(path: Path, content: str | bytes) -> None:
 
 
 def not_written(path: Path, error: OSError) -> UserError:
-    """That a file could not be written, in words."""
+    """The error for a file that cannot be written."""
     return UserError(
         f"{path}: cannot be written: {error.strerror or error}; free space or choose another folder"
     )
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder before the work that is to be written there, not after it.
+    """Make a folder before the work starts whose results it is to hold.
 
     Raises:
-        UserError: it cannot be made.
+        UserError: the folder cannot be made.
     """
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -71,15 +71,15 @@ def make_folder(path: Path) -> None:
 
 
 def check_page(page: Path, comes_with: Iterable[str], mark: str | None = None) -> None:
-    """See that a page which is to be written takes the place of none that someone else wrote.
+    """Check that a command does not overwrite a page that it has not written.
 
     Args:
-        page: of a command.
-        comes_with: names or patterns of files beside it, of which the command writes one at least.
-        mark: what stands in the command's page.
+        page: path of the command's page.
+        comes_with: names or patterns of files beside it; the command writes at least one of them.
+        mark: text that every page of the command holds.
 
     Raises:
-        UserError: the page is there without its mark, and without these files.
+        UserError: the page exists without the mark and without these files.
     """
     if not page.is_file() or any(any(page.parent.glob(pattern)) for pattern in comes_with):
         return
@@ -89,15 +89,15 @@ def check_page(page: Path, comes_with: Iterable[str], mark: str | None = None) -
         ours = False
     if not ours:
         raise UserError(
-            f"{page}: is there, and no page of this command; choose another folder with --to"
+            f"{page}: exists, and this command has not written it; choose another folder with --to"
         )
 
 
 def check_output(out: Path) -> None:
-    """See that a folder can be written to, or made; one that is not there is not left behind.
+    """Check that a folder can be made and written to; a folder made for this is removed.
 
     Raises:
-        UserError: it cannot.
+        UserError: the folder cannot be made or is not writable.
     """
     made = [folder for folder in (out, *out.parents) if not folder.exists()]
     try:
@@ -116,12 +116,12 @@ def check_output(out: Path) -> None:
 
 
 class DamagedCheckpoint(UserError):
-    """A checkpoint is not as it was written: cut off, or with other bytes."""
+    """A checkpoint was cut off or changed after it was written."""
 
 
 def discard_damaged(checkpoint: Path) -> None:
-    """Say that a checkpoint is damaged, and throw it away."""
-    print(f"{checkpoint}: damaged (its checksum is wrong); this run starts anew", flush=True)
+    """Report that a checkpoint is damaged, and delete it."""
+    print(f"{checkpoint}: damaged (its checksum is wrong); this run starts again", flush=True)
     checkpoint.unlink(missing_ok=True)
 
 
@@ -129,18 +129,18 @@ R = TypeVar("R", bound=RunSpec)
 
 
 class RunFolder(Generic[R]):
-    """`<out>/<benchmark>/<method>/seed-<n>-<hash of the spec>/`.
+    """The folder `<out>/<benchmark>/<method>/seed-<n>-<hash of the spec>/`.
 
     spec.toml         every key
-    checkpoint.pt     the state after the last step; gone when the run is done
-    environment.json  where the numbers came from
+    checkpoint.pt     the state after the last step; removed when the run is finished
+    environment.json  the environment that computed the numbers
     done              checksums of the run's `result_files`; written last
-    failed.txt        what the last attempt ended with, where it failed; a fault in the code has a
-                      traceback.txt beside it, a run that diverged the empty file diverged
+    failed.txt        why the last attempt failed; a fault in the code has a traceback.txt beside
+                      it, a run that diverged the empty file diverged
 
     Attributes:
-        commits: that trained what the checkpoint holds, as far as it was loaded.
-        engines: with which; that of this process is for the caller to add.
+        commits: commits of the processes that computed the loaded checkpoint.
+        engines: engines that computed it; the caller adds that of this process.
     """
 
     def __init__(self, out: Path, run: R) -> None:
@@ -152,11 +152,11 @@ class RunFolder(Generic[R]):
 
     @property
     def checkpoint(self) -> Path:
-        """The state after the last finished step; gone when the run is done."""
+        """The state after the last finished step; removed when the run is finished."""
         return self.path / "checkpoint.pt"
 
     def start(self) -> None:
-        """Make the folder and write the resolved spec into it; from now on it is not finished."""
+        """Make the folder, write the resolved spec and remove the marker of a finished run."""
         write_atomically(self.path / SPEC, tomli_w.dumps(self.run.settings()))
         self._started = True
         (self.path / "done").unlink(missing_ok=True)
@@ -167,7 +167,7 @@ class RunFolder(Generic[R]):
         Raises:
             UserError: the folder was deleted, or a file cannot be written.
         """
-        self._check_there()
+        self._check_exists()
         for name, content in files.items():
             write_atomically(self.path / name, content)
         mark_finished(self.path, {*self.run.result_files, *files})
@@ -178,76 +178,76 @@ class RunFolder(Generic[R]):
         return finished_fault(self.path, self.run.result_files)
 
     def discard_leftover(self) -> None:
-        """Remove the checkpoint of a finished run, where a kill came between marker and removal."""
-        with suppress(OSError):  # it does no harm
+        """Remove the checkpoint of a run that was killed after its marker was written."""
+        with suppress(OSError):  # a leftover file does no harm
             self.checkpoint.unlink(missing_ok=True)
 
     def finished(self) -> bool:
-        """Whether a finished run lies here, unaltered."""
+        """Whether the folder holds a finished run whose files are unchanged."""
         return self.fault() is None
 
     def forget_faults(self) -> None:
-        """Remove what an earlier attempt left of its end."""
+        """Remove the record of an earlier attempt that failed."""
         for name in (FAILED, DIVERGED, TRACEBACK):
             with suppress(OSError):
                 (self.path / name).unlink()
 
     def record_fault(self, fault: str | None, *, diverged: bool) -> None:
-        """Keep what an attempt ended with.
+        """Write down why an attempt failed.
 
         Raises:
-            UserError: it cannot be written.
+            UserError: the file cannot be written.
         """
         if diverged:
             write_atomically(self.path / DIVERGED, "")
         write_atomically(self.path / FAILED, f"{visible(fault or '')}\n")
 
     def save(self, name: str, state: Mapping[str, Any]) -> None:
-        """Store plain tensors and numbers, stamped with the spec that they belong to."""
-        store(self.path / name, self._stamp, state)
+        """Store plain tensors and numbers with a stamp of the spec."""
+        save_state(self.path / name, self._stamp, state)
 
     def load(self, name: str) -> dict[str, Any] | None:
-        """What `save` stored, or None if there is nothing.
+        """Load the state that `save` stored; None if there is none.
 
         Raises:
-            DamagedCheckpoint: its checksum is wrong.
+            DamagedCheckpoint: the checksum of the file is wrong.
             UserError: the file holds something else or belongs to another spec. It is never
                 unpickled.
         """
-        return stored(self.path / name, self._stamp, "spec")
+        return load_state(self.path / name, self._stamp, "spec")
 
     def save_checkpoint(self, state: Mapping[str, Any]) -> None:
-        """Store a state, with the commits and engines that made it.
+        """Store a state, with the commits and engines that computed it.
 
         Raises:
             UserError: the folder was deleted, or the file cannot be written.
         """
-        self._check_there()
-        behind = {
+        self._check_exists()
+        provenance = {
             "commits": [*self.commits, loaded()],
             "engines": self.engines,
             "structure": structure(state),
         }
-        self.save(self.checkpoint.name, {**state, **behind})
+        self.save(self.checkpoint.name, {**state, **provenance})
 
     def load_checkpoint(self) -> dict[str, Any] | None:
-        """The stored state, or None if there is none; commits and engines are taken from it.
+        """Load the stored state, and its commits and engines into this object; None without one.
 
         Raises:
-            DamagedCheckpoint: its checksum is wrong.
-            UserError: see `load`; or its tensors are not those that were stored.
+            DamagedCheckpoint: the checksum of the file is wrong.
+            UserError: see `load`; or a tensor has changed its dtype or shape.
         """
         state = self.load(self.checkpoint.name)
         if state is not None:
             self.commits = list(dict.fromkeys(state.pop("commits", [])))
             self.engines = list(state.pop("engines", []))
             expected = state.pop("structure", None)
-            is_now = structure(state)
-            if isinstance(expected, dict) and (fault := difference(is_now, expected)) is not None:
-                raise UserError(f"{self.checkpoint}: {fault}; {ANEW}")
+            current = structure(state)
+            if isinstance(expected, dict) and (fault := difference(current, expected)) is not None:
+                raise UserError(f"{self.checkpoint}: {fault}; {RESTART}")
         return state
 
-    def _check_there(self) -> None:
+    def _check_exists(self) -> None:
         if self._started and not (self.path / SPEC).exists():
             raise _deleted(self.path)
 
@@ -256,8 +256,8 @@ class RunFolder(Generic[R]):
         return {"spec": self.run.digest(), "seed": self.run.seed}
 
 
-def store(path: Path, stamp: Mapping[str, Any], state: Mapping[str, Any]) -> None:
-    """Keep plain tensors and numbers with the stamp of what they belong to, behind a checksum.
+def save_state(path: Path, stamp: Mapping[str, Any], state: Mapping[str, Any]) -> None:
+    """Write a checksum, then plain tensors and numbers with the stamp of their owner.
 
     Raises:
         UserError: the file cannot be written.
@@ -270,13 +270,13 @@ def store(path: Path, stamp: Mapping[str, Any], state: Mapping[str, Any]) -> Non
     write_atomically(path, hashlib.sha256(data).digest() + data)
 
 
-def stored(path: Path, stamp: Mapping[str, Any], owner: str) -> dict[str, Any] | None:
-    """What `store` kept, without its stamp, or None if there is nothing.
+def load_state(path: Path, stamp: Mapping[str, Any], owner: str) -> dict[str, Any] | None:
+    """Load the state that `save_state` wrote, without its stamp; None if there is no file.
 
     Args:
-        path: of the file.
-        stamp: that it has to bear.
-        owner: what a stamp stands for, in words.
+        path: path of the file.
+        stamp: the stamp that the file must have.
+        owner: what the stamp identifies, for messages.
 
     Raises:
         DamagedCheckpoint: the checksum is wrong.
@@ -292,18 +292,18 @@ def stored(path: Path, stamp: Mapping[str, Any], owner: str) -> dict[str, Any] |
         raise UserError(f"{path}: cannot be read: {error.strerror}") from None
     checksum, data = content[:32], content[32:]
     if hashlib.sha256(data).digest() != checksum:
-        raise DamagedCheckpoint(f"{path}: damaged (its checksum is wrong); {ANEW}")
+        raise DamagedCheckpoint(f"{path}: damaged (its checksum is wrong); {RESTART}")
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as parts:  # which are not compressed
+        with zipfile.ZipFile(io.BytesIO(data)) as parts:  # torch.save does not compress them
             size = sum(part.file_size for part in parts.infolist())
         whole = io.BytesIO(data if size <= len(data) else b"")
         state: Any = torch.load(whole, weights_only=True, map_location="cpu")
-    except Exception:  # weights_only refuses in many ways
-        raise UserError(f"{path}: holds more than plain tensors; {ANEW}") from None
+    except Exception:  # with weights_only, loading fails in many ways
+        raise UserError(f"{path}: holds more than plain tensors; {RESTART}") from None
     if not isinstance(state, dict) or any(state.get(key) != stamp[key] for key in stamp):
-        raise UserError(f"{path}: belongs to another {owner}; {ANEW}")
+        raise UserError(f"{path}: belongs to another {owner}; {RESTART}")
     if (name := nan_in(state)) is not None:
-        raise UserError(f"{path}: {name} holds NaN; {ANEW}")
+        raise UserError(f"{path}: {name} holds NaN; {RESTART}")
     return {key: value for key, value in state.items() if key not in stamp}
 
 
@@ -311,7 +311,7 @@ def mark_finished(path: Path, names: Iterable[str]) -> None:
     """Write the marker with the checksums of a folder's files.
 
     Raises:
-        UserError: one of them is gone, or the marker cannot be written.
+        UserError: a file is missing, or the marker cannot be written.
     """
     try:
         sums = {name: reading.checksum(path / name) for name in names}
@@ -321,20 +321,20 @@ def mark_finished(path: Path, names: Iterable[str]) -> None:
 
 
 def _deleted(path: Path) -> UserError:
-    return UserError(f"{path}: was deleted while its run was at work; give the same command again")
+    return UserError(f"{path}: was deleted during its run; give the same command again")
 
 
 def finished_fault(path: Path, files: Sequence[str]) -> str | None:
-    """Why a folder holds no finished run ("not finished", or what is damaged), or None.
+    """Why a folder holds no finished run ("not finished", or what is damaged); None if it does.
 
-    Its marker names files of the folder itself alone.
+    A marker may only name files directly in the folder.
 
     Args:
-        path: of the folder.
-        files: that a finished run has at least.
+        path: path of the folder.
+        files: files that every finished run has.
 
     Raises:
-        UserError: a file may not be read, which says nothing of the run.
+        UserError: permission to read a file is missing; the run may be finished or not.
     """
     try:
         sums = reading.read_json(path / "done")
@@ -350,7 +350,7 @@ def finished_fault(path: Path, files: Sequence[str]) -> str | None:
         return "not finished"
     except PermissionError as error:
         raise UserError(
-            f"{error.filename}: permission denied; let it be read, and give the command again"
+            f"{error.filename}: permission denied; make it readable, and give the command again"
         ) from None
     except (OSError, ValueError, KeyError, TypeError):
         return f"{path / 'done'} is damaged"
@@ -358,16 +358,16 @@ def finished_fault(path: Path, files: Sequence[str]) -> str | None:
 
 
 def unfinished(path: Path, fault: str) -> str:
-    """What `finished_fault` found, in a line for whoever reads many folders."""
+    """The result of `finished_fault` as one line that names the folder."""
     if fault != "not finished":
         return f"{path}: {fault.removeprefix(f'{path}/')}"
     if (reason := failure(path)) is not None:
         return f"{path}: failed: {reason}"
-    return f"{path}: {fault}; the command that began it goes on with it"
+    return f"{path}: {fault}; the command that started it resumes it"
 
 
 def failure(path: Path) -> str | None:
-    """What the last attempt of a run ended with, in one line; None where it was stopped."""
+    """Why the last attempt of a run failed, in one line; None where it was stopped."""
     try:
         text = reading.read_bytes(path / FAILED).decode(errors="replace")
     except OSError:
@@ -381,7 +381,7 @@ def divergence(path: Path) -> str | None:
 
 
 def read_spec(path: Path) -> dict[str, Any]:
-    """The resolved spec of a run folder as a table.
+    """Read the resolved spec of a run folder as a table.
 
     Raises:
         OSError, ValueError: see `reading.read_toml`.

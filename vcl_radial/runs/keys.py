@@ -1,9 +1,9 @@
-"""A key of a recipe is declared once: its default, its meaning, and what others make of it.
+"""A key of a recipe is declared once, with its default, its meaning and its traits.
 
     kl_weight: NotNegative = Key(1.0, "factor of the KL; 1 is the ELBO", lanes="may differ")
 
-Lanes, digests and the catalogue ask `declared` which keys they are to look at. A class that gives
-an inherited key another default, `prior_scale: Positive = 0.1`, keeps the rest of its declaration.
+Lanes, digests and the catalogue select keys with `declared`. A class that overrides the default of
+an inherited key, `prior_scale: Positive = 0.1`, keeps the rest of its declaration.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ def Key(  # noqa: N802 (as pydantic's `Field`, which it is)
 
     Args:
         default: the value of recipes without the key.
-        meaning: what it decides, with its unit.
-        lanes: whether runs that train as lanes of one program may differ in it.
-        of: "method" for what a method is in every track, "training" for how a track trains it. A
-            shipped method without a file for a track takes the former alone from its file for task
-            sequences.
-        digest: "unless default" for a key that comes after results were stored: they are found
-            again as results of its default.
+        meaning: what the key sets, with its unit.
+        lanes: whether runs that train as lanes of one program may differ in the key.
+        of: "method" for a key that defines a method in every track, "training" for a key of how a
+            track trains it. A shipped method without a file for a track takes only keys of
+            "method" from its file for task sequences.
+        digest: "unless default" for a key that was added after results were stored: their digest
+            stays that of the default.
     """
     extra: dict[str, Any] = {"lanes": lanes, "of": of, "digest": digest}
     return Field(default=default, description=meaning, json_schema_extra=extra)
 
 
 def declared(model: type[BaseModel], **traits: str) -> set[str]:
-    """The keys of a model that were declared so: `declared(Recipe, lanes="may differ")`."""
+    """The keys of a model with these traits, as in `declared(Recipe, lanes="may differ")`."""
     declarations: dict[str, Any] = {}
     for cls in reversed(model.__mro__):
         for name, field in getattr(cls, "model_fields", {}).items():
@@ -48,7 +48,7 @@ def declared(model: type[BaseModel], **traits: str) -> set[str]:
 
 
 def at_default(settings: BaseModel) -> set[str]:
-    """The keys that a digest leaves out, since they have the value of results from before them."""
+    """The keys that a digest leaves out, as they have the default that older results have."""
     fields = type(settings).model_fields
     return {
         name

@@ -1,4 +1,4 @@
-"""What a TOML file is, by its keys: a command says so where another kind is wanted."""
+"""Recognise the kind of a TOML file by its keys, to report a file of the wrong kind."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from vcl_radial.errors import UserError
 
 Kind = Literal["benchmark", "method", "sweep"]
 
-_MENDS: Mapping[tuple[Kind, Kind], str] = {
+_FIXES: Mapping[tuple[Kind, Kind], str] = {
     ("benchmark", "method"): "is a recipe, not a benchmark: vcl-radial run BENCHMARK --method {}",
     ("benchmark", "sweep"): "is a sweep: vcl-radial sweep {}",
     ("method", "benchmark"): "is a benchmark, not a method: vcl-radial run {} --method NAME",
@@ -17,11 +17,11 @@ _MENDS: Mapping[tuple[Kind, Kind], str] = {
     ("sweep", "benchmark"): "is a benchmark, not a sweep: vcl-radial run {}",
     ("sweep", "method"): "is a recipe, not a sweep: vcl-radial run BENCHMARK --method {}",
 }
-"""By what is wanted and what there is."""
+"""Fault and fix, by the expected kind and the actual one."""
 
 
 def kind_of(table: Mapping[str, Any]) -> Kind | None:
-    """What a file with these keys is; None where they do not say."""
+    """The kind of a file with these keys; None where they do not decide it."""
     if "search" in table:
         return "sweep"
     if table.keys() & {"stream", "data", "track"}:
@@ -29,11 +29,11 @@ def kind_of(table: Mapping[str, Any]) -> Kind | None:
     return "method" if table.keys() & {"strategy", "posterior", "options"} else None
 
 
-def check_kind(name: str, wanted: Kind, there: Kind | None) -> None:
-    """See that a name or a file is of the kind that is wanted, as far as is known.
+def check_kind(name: str, expected: Kind, actual: Kind | None) -> None:
+    """Raise if a name or a file is known to be of another kind.
 
     Raises:
-        UserError: it is of another one; says where to give it.
+        UserError: the kinds differ; the message names the command that takes it.
     """
-    if there is not None and there != wanted:
-        raise UserError(f"{name} {_MENDS[wanted, there].format(name)}")
+    if actual is not None and actual != expected:
+        raise UserError(f"{name} {_FIXES[expected, actual].format(name)}")

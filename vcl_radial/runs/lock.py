@@ -1,7 +1,7 @@
-"""One run, one worker: a run's folder is held while somebody works in it.
+"""One run, one worker: the folder of a run is locked while a worker runs it.
 
-The lock is the operating system's, on a hidden file beside the folder: it ends with its holder,
-however that ends, and the file goes with it.
+The operating system locks a hidden file beside the folder. It releases the lock when the holder
+ends for any reason; the holder removes the file.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from vcl_radial.errors import UserError
 from vcl_radial.runs.folder import not_written
 
 _ATTEMPTS = 100
-"""At a folder that its last holder is removing meanwhile."""
+"""Attempts to lock a folder that its last holder may be removing."""
 
 
 class AlreadyRunning(UserError):
-    """Somebody else works in the folder."""
+    """Another process holds the lock of the folder."""
 
     def __init__(self) -> None:
         super().__init__(
-            "another command is at work on this run in the same folder; wait for it, or stop it, "
-            "and give this command again"
+            "another command is running this run in the same folder; wait for it, or stop it, and "
+            "give this command again"
         )
 
 
 @contextmanager
 def held(paths: Sequence[Path]) -> Iterator[None]:
-    """Nobody else works in these folders meanwhile; they are made, and removed if left empty.
+    """Hold the locks of folders; the folders are made, and removed if they stay empty.
 
     Raises:
-        AlreadyRunning: somebody does.
+        AlreadyRunning: another process holds a lock.
         UserError: a folder cannot be made.
     """
     with ExitStack() as stack:
@@ -53,12 +53,12 @@ def _held(path: Path) -> Iterator[None]:
     except OSError as error:
         raise not_written(path, error) from None
     try:
-        path.mkdir(exist_ok=True)  # its last holder may have removed it
+        path.mkdir(exist_ok=True)  # the last holder may have removed it
         yield
     finally:
-        with suppress(OSError):  # it holds something, as it should
+        with suppress(OSError):  # the folder is not empty, as it should be
             path.rmdir()
-        # While it is held: who has opened it meanwhile sees that it has no name any more.
+        # Removed while locked: a process that has opened the file sees that it has no name now.
         Path(lock.lock_file).unlink(missing_ok=True)
         lock.release()
         for folder in (path.parent, path.parent.parent):
@@ -67,12 +67,12 @@ def _held(path: Path) -> Iterator[None]:
 
 
 def _acquire(lock: FileLock, path: Path) -> None:
-    for left in reversed(range(_ATTEMPTS)):
+    for attempts_left in reversed(range(_ATTEMPTS)):
         try:
             path.mkdir(parents=True, exist_ok=True)
             lock.acquire()
         except (FileNotFoundError, FileExistsError):
-            if not left:
+            if not attempts_left:
                 raise
         else:
             return

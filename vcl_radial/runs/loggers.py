@@ -1,8 +1,8 @@
-"""A run's curves in TensorBoard and Weights & Biases, for every track.
+"""Log the curves of a run to TensorBoard and Weights & Biases, for every track.
 
-The scalars of every step are logged at the number of training steps made. A run that goes on from
-its checkpoint goes on in the same log: what it had logged beyond the checkpoint is logged again,
-with the same numbers. Nothing here draws from the run's random numbers.
+The scalars of every step are logged at the number of training steps. A run that resumes from its
+checkpoint continues the same log: steps logged after the checkpoint are logged again, with the
+same numbers. Nothing here draws from the run's random numbers.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 from vcl_radial.errors import UserError
 from vcl_radial.files.reading import read_bytes
 from vcl_radial.runs.folder import RunFolder
-from vcl_radial.runs.track import Step
+from vcl_radial.runs.training import Step
 
 Log = Callable[[Step], None]
 """Logs the scalars of a step."""
@@ -25,12 +25,12 @@ Log = Callable[[Step], None]
 
 @contextmanager
 def logged(loggers: Sequence[str], folder: RunFolder[Any], at: int) -> Iterator[Log]:
-    """Log a run while it goes on.
+    """Log a run during its training.
 
     Args:
         loggers: names of `LOGGERS`.
-        folder: of the run; each logger has a folder in it.
-        at: training steps that were made before.
+        folder: the folder of the run; each logger has a folder in it.
+        at: number of training steps before the first step to log.
 
     Raises:
         UserError: a package is missing or a folder cannot be written.
@@ -51,7 +51,7 @@ def _tensorboard(folder: RunFolder[Any], at: int) -> Iterator[Log]:
 
     path = folder.path / "tensorboard"
     with _disk(path):
-        # What an interrupted run logged beyond its checkpoint is hidden: it is logged again.
+        # Steps that an interrupted run logged after its checkpoint are hidden and logged again.
         writer = SummaryWriter(path, purge_step=at + 1 if at else 0)
         if not at:
             writer.add_text("spec", _as_markdown(folder), 0)
@@ -71,7 +71,7 @@ def _tensorboard(folder: RunFolder[Any], at: int) -> Iterator[Log]:
 
 @contextmanager
 def _wandb(folder: RunFolder[Any], at: int) -> Iterator[Log]:
-    """Offline unless $WANDB_MODE says otherwise: `wandb sync` sends it when the user wants it."""
+    """Log offline unless $WANDB_MODE is set; `wandb sync` uploads the log."""
     from pydantic import ValidationError
 
     run, path = folder.run, folder.path / "wandb"
@@ -114,7 +114,7 @@ def _wandb(folder: RunFolder[Any], at: int) -> Iterator[Log]:
 
 
 LOGGERS: Mapping[str, Any] = {"tensorboard": _tensorboard, "wandb": _wandb}
-"""The loggers there are, by the name that `--log` knows them by."""
+"""The loggers, by their names for `--log`."""
 
 
 @contextmanager
@@ -129,7 +129,7 @@ def _disk(folder: Path) -> Iterator[None]:
 
 
 def _identity(folder: Path) -> str:
-    """A run's id for wandb: made once, kept beside its logs, so that a resumed run keeps it."""
+    """The id of a run for wandb, stored beside its logs, so that a resumed run keeps it."""
     path = folder / "run-id"
     with _disk(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -138,7 +138,7 @@ def _identity(folder: Path) -> str:
         except FileNotFoundError:
             known = ""
         if not (known.isalnum() and known.isascii()):
-            known = secrets.token_hex(6)  # not of the run's random numbers
+            known = secrets.token_hex(6)  # does not draw from the run's random numbers
             path.write_text(known + "\n", encoding="ascii")
     return known
 

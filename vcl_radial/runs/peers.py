@@ -1,4 +1,4 @@
-"""Several processes that train one network, each on its share of every batch (`torchrun`)."""
+"""Train one network in several processes, each on its share of every batch (`torchrun`)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
 _PATIENCE: Final = timedelta(hours=6)
-"""How long processes wait while the first one predicts and scores."""
+"""Time that processes wait while the first one predicts and scores."""
 
 
 @dataclass(frozen=True)
@@ -22,8 +22,8 @@ class Peers:
     """This process among those that train together.
 
     Attributes:
-        rank: of this process; the first, 0, writes all files.
-        world: how many there are.
+        rank: the rank of this process; rank 0 writes all files.
+        world: number of processes.
     """
 
     rank: int = 0
@@ -31,11 +31,11 @@ class Peers:
 
     @property
     def is_first(self) -> bool:
-        """Whether this one writes and speaks."""
+        """Whether this process writes files and prints."""
         return self.rank == 0
 
     def wait(self) -> None:
-        """Go on when all are here."""
+        """Wait until all processes have called this."""
         if self.world > 1:
             import torch.distributed as dist
 
@@ -51,7 +51,7 @@ class Peers:
         return values
 
     def from_first(self, compute: Callable[[], float], device: torch.device) -> float:
-        """A number that the first process computes and all have."""
+        """A number that the first process computes and all processes get."""
         if self.world == 1:
             return compute()
         import torch
@@ -64,7 +64,7 @@ class Peers:
     def average_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
         """Average every gradient over the processes as soon as a backward pass has added to it.
 
-        Of several backward passes before a step, the mean of the sum is the sum of the means.
+        After several backward passes before a step, the mean of the sum is the sum of the means.
         """
         if self.world > 1:
             for parameter in (p for p in parameters if p.requires_grad):
@@ -81,10 +81,10 @@ ALONE: Final = Peers()
 
 @contextmanager
 def joined(device: str) -> Iterator[tuple[Peers, str]]:
-    """The peers that `torchrun` started, or this one alone, and the device of this one.
+    """Yield the peers that `torchrun` started, or this process alone, and this process's device.
 
     Args:
-        device: "cpu" or "cuda"; of several GPUs each process takes its own.
+        device: "cpu" or "cuda"; with several GPUs each process takes one.
     """
     world = int(os.environ.get("WORLD_SIZE", "1"))
     if world == 1 or "RANK" not in os.environ:

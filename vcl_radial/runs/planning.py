@@ -1,4 +1,4 @@
-"""The runs of a command: methods x seeds on a benchmark, with all their settings, validated."""
+"""Plan the runs of a command: methods x seeds on a benchmark, with validated settings."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from vcl_radial.runs.catalogue import (
     is_unicode,
     keys_of,
     load,
-    of_other_tracks,
     section,
     track_of,
+    unknown_key_error,
 )
 from vcl_radial.runs.settings import UnknownKey
 from vcl_radial.runs.spec import RunSpec
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from vcl_radial.methods.base import Method
 
 NamedMethod: TypeAlias = Union[str, "type[Method]"]
-"""A name, the path of a .toml file, or a class of the user's own."""
+"""A name, the path of a .toml file, or a user's class."""
 
 
 def plan(
@@ -39,20 +39,20 @@ def plan(
     settings: Mapping[str, Any] | None = None,
     tuned: bool = False,
 ) -> list[Any]:
-    """The runs of a command: methods x seeds on one benchmark, validated before any starts.
+    """Plan the runs of a command: methods x seeds on one benchmark, validated before any starts.
 
-    Keys of `settings` are those of a recipe (`options.key` for the method's own), those of the
-    track's data as `stream.key` or `data.key`, or `evaluate_on`. They come last; before them the
-    benchmark's own recipe, and with `tuned` what a search found for the method on this benchmark,
-    the table [tuned.BENCHMARK] of its TOML (`tuned_keys`).
+    Keys of `settings` are keys of a recipe (`options.key` for an option of the method), keys of
+    the track's data as `stream.key` or `data.key`, or `evaluate_on`. Later values replace earlier
+    ones: the method's TOML, the benchmark's recipe, with `tuned` the settings that a search
+    selected for the method on this benchmark (table [tuned.BENCHMARK] of the method's TOML, see
+    `tuned_keys`), then `settings`.
 
     Args:
         benchmark: a name or a path.
-        methods: names, paths or classes; where there are none, those of the benchmark, or of its
-            track.
-        seeds: a run for each; a track may make several of one, as of several tables.
-        settings: keys and values in place of the TOMLs'.
-        tuned: see above.
+        methods: names, paths or classes; if empty, the methods of the benchmark or its track.
+        seeds: seeds of the runs; a track may make several runs per seed, such as one per table.
+        settings: keys and values that replace those of the TOMLs.
+        tuned: whether tuned settings are used.
 
     Raises:
         UserError: a name or key is unknown, a value impossible, two methods share a name, or a
@@ -61,45 +61,45 @@ def plan(
     bench = load("benchmark", benchmark)
     track = track_of(bench)
     table_of_data = track.spec.DATA
-    of_file = {"description", "track", "methods", table_of_data, "recipe", "evaluate_on"}
-    check_keys(bench, of_file, keys_of(track))
-    given = _by_table(settings or {}, table_of_data)
-    data = {**section(bench, table_of_data), **given[table_of_data]}
-    evaluate_on = given["run"].get("evaluate_on", bench.table.get("evaluate_on", "test"))
+    file_keys = {"description", "track", "methods", table_of_data, "recipe", "evaluate_on"}
+    check_keys(bench, file_keys, keys_of(track))
+    overrides = _by_table(settings or {}, table_of_data)
+    data = {**section(bench, table_of_data), **overrides[table_of_data]}
+    evaluate_on = overrides["run"].get("evaluate_on", bench.table.get("evaluate_on", "test"))
     entries = _methods(methods or _methods_of(bench, track), track)
     beside = bench.path if benchmark.endswith(".toml") else None
     runs: list[RunSpec] = []
     for method in entries:
         recipe = method.recipe
         options = dict(section(method, "options"))
-        over: list[tuple[Entry, tuple[str, ...]]] = [(bench, ("recipe",))]
+        layers: list[tuple[Entry, tuple[str, ...]]] = [(bench, ("recipe",))]
         if tuned:
-            over.append((method, tuned_keys(method, bench.name)))
-        for entry, keys in over:
+            layers.append((method, tuned_keys(method, bench.name)))
+        for entry, keys in layers:
             recipe |= section(entry, *keys)
             options |= section(entry, *keys, "options")
-        recipe |= given["recipe"]
-        if options or given["options"]:
-            recipe["options"] = options | given["options"]
+        recipe |= overrides["recipe"]
+        if options or overrides["options"]:
+            recipe["options"] = options | overrides["options"]
         tables = {"benchmark": bench.name, "method": method.name, "evaluate_on": evaluate_on}
         tables |= {table_of_data: data, "recipe": recipe}
         for seed in seeds:
             for variant in track.variants({**tables, "seed": seed}, beside):
-                of_run = _with_chosen(variant, method, track, given)
+                run_tables = _with_chosen(variant, method, track, overrides)
                 try:
-                    runs.append(track.validated(of_run))
+                    runs.append(track.validated(run_tables))
                 except UnknownKey as error:
-                    raise of_other_tracks(error, track) from None
+                    raise unknown_key_error(error, track) from None
     return runs
 
 
 def _with_chosen(
-    tables: Mapping[str, Any], method: Entry, track: AnyTrack, given: Mapping[str, Any]
+    tables: Mapping[str, Any], method: Entry, track: AnyTrack, overrides: Mapping[str, Any]
 ) -> Mapping[str, Any]:
-    """The tables of a run with what was chosen for its seed alone; a command's settings come last.
+    """The tables of a run with the settings chosen for its seed, then those of the command.
 
     Raises:
-        UserError: a method that has such settings has none for this seed.
+        UserError: the method has settings per seed, but none for this seed.
     """
     if "chosen" not in method.table:
         return tables
@@ -110,16 +110,16 @@ def _with_chosen(
             "them with a sweep of as many seeds"
         )
     recipe, chosen = tables["recipe"], section(method, "chosen", key)
-    options = {**recipe.get("options", {}), **chosen.get("options", {}), **given["options"]}
-    recipe = {**recipe, **chosen, **given["recipe"], **({"options": options} if options else {})}
-    return {**tables, "recipe": recipe}
+    options = {**recipe.get("options", {}), **chosen.get("options", {}), **overrides["options"]}
+    recipe = {**recipe, **chosen, **overrides["recipe"]}
+    return {**tables, "recipe": recipe | ({"options": options} if options else {})}
 
 
 def _methods_of(bench: Entry, track: AnyTrack) -> list[str]:
-    """What a benchmark compares where no method is named; files are sought beside its own.
+    """The methods that a benchmark compares by default; paths are relative to its file.
 
     Raises:
-        UserError: it is no list of names.
+        UserError: the value is not a list of names.
     """
     methods = bench.table.get("methods", list(track.methods))
     if not (isinstance(methods, list) and methods and all(isinstance(m, str) for m in methods)):
@@ -128,18 +128,18 @@ def _methods_of(bench: Entry, track: AnyTrack) -> list[str]:
 
 
 def recipe_of(benchmark: str) -> dict[str, Any]:
-    """The keys of a recipe that a benchmark sets itself, whatever the method; without options."""
+    """The recipe keys that a benchmark sets for all methods, without options."""
     recipe = section(load("benchmark", benchmark), "recipe")
     return {key: value for key, value in recipe.items() if key != "options"}
 
 
 def name_of(method: NamedMethod) -> str:
-    """A method as `strategy` or `--method` names it."""
+    """The name of a method for `strategy` or `--method`."""
     return method if isinstance(method, str) else outside.name_of("methods", method)
 
 
 def entry_of(method: type[Method]) -> Entry:
-    """A class as the TOML that names it alone, with a posterior that it serves."""
+    """The catalogue entry of a class: its strategy, and a posterior that it serves."""
     table = {"strategy": name_of(method)}
     served: frozenset[str] = getattr(method, "posteriors", frozenset())
     if served and "radial" not in served:
@@ -149,13 +149,13 @@ def entry_of(method: type[Method]) -> Entry:
 
 
 def _methods(names: Sequence[NamedMethod], track: AnyTrack) -> list[Entry]:
-    """The TOMLs of methods, each of them once.
+    """The TOMLs of methods, without duplicates.
 
     Raises:
-        UserError: one is not there, names no method or is a benchmark's, or two share a name.
+        UserError: a TOML is missing, names no method or is a benchmark, or two share a name.
     """
     entries: dict[str, Entry] = {}
-    named = "strategy" in keys_of(track)["recipe"]  # not where a track has one method alone
+    has_strategies = "strategy" in keys_of(track)["recipe"]  # false for a track with one method
     for name in names:
         method = load("method", name, track.name) if isinstance(name, str) else entry_of(name)
         if isinstance(method.table.get("recipe"), dict):
@@ -163,12 +163,12 @@ def _methods(names: Sequence[NamedMethod], track: AnyTrack) -> list[Entry]:
                 f"{method.path}: the keys of a method stand at the top of its file: take the line "
                 "[recipe] away"
             )
-        if named and not method.table.keys() - {"description"}:
+        if has_strategies and not method.table.keys() - {"description"}:
             raise UserError(
                 f'{method.path}: has no keys: name a method at least, as in strategy = "vcl"'
             )
         other = entries.setdefault(method.name, method)
-        if other.path.resolve() != method.path.resolve():  # results are filed under the name
+        if other.path.resolve() != method.path.resolve():  # the name is part of the results' path
             raise UserError(
                 f"{other.path} and {method.path}: two methods of one name; rename one of the files"
             )
@@ -176,9 +176,9 @@ def _methods(names: Sequence[NamedMethod], track: AnyTrack) -> list[Entry]:
 
 
 def tuned_keys(method: Entry, benchmark: str) -> tuple[str, str]:
-    """The keys of the table that holds what a search found for a method on a benchmark.
+    """The keys of the table with the settings that a search selected for a benchmark.
 
-    A file of the user's own that was tuned on nothing is taken as it stands: the table is empty.
+    A user's file without any tuned settings is used as it is: the table is empty.
 
     Raises:
         UserError: there is no such table.
@@ -194,10 +194,10 @@ def tuned_keys(method: Entry, benchmark: str) -> tuple[str, str]:
 
 
 def parse_settings(texts: Iterable[str]) -> dict[str, Any]:
-    """The settings of a command line, each `key=value`.
+    """Parse the settings `key=value` of a command line.
 
     Raises:
-        UserError: one is not, or two are of one key.
+        UserError: a text has another form, or a key has two values.
     """
     settings: dict[str, Any] = {}
     for text in texts:
@@ -210,11 +210,11 @@ def parse_settings(texts: Iterable[str]) -> dict[str, Any]:
 
 
 def parse_setting(text: str) -> tuple[str, Any]:
-    """`key=value` of the command line; the value is TOML, or else a plain string.
+    """Parse `key=value` of the command line; the value is TOML, or else a plain string.
 
     Raises:
-        UserError: there is no `=`, what the shell passed on is not UTF-8, or the value is Python's
-            True or False, which as a string would be true both times.
+        UserError: there is no `=`, the text is not UTF-8, or the value is Python's True or False
+            (both would be true as strings).
     """
     key, equals, value = text.partition("=")
     if not is_unicode(text):
@@ -227,15 +227,15 @@ def parse_setting(text: str) -> tuple[str, Any]:
         if value.strip() in ("True", "False"):
             raise UserError(f"--set {text!r}: write true or false, as in TOML") from None
         return key.strip(), value
-    # More than one key: the value holds a line break, which no TOML value on one line does.
+    # More than one key: the value holds a line break, so it is not TOML but a plain string.
     return key.strip(), table["value"] if len(table) == 1 else value
 
 
 def _by_table(settings: Mapping[str, Any], table_of_data: str) -> dict[str, dict[str, Any]]:
-    """Settings of a command by the table that they are of; those of a recipe have no dot.
+    """Group the settings of a command by their table; keys of a recipe have no dot.
 
     Raises:
-        UserError: a key is a whole table.
+        UserError: a key names a whole table.
     """
     tables: dict[str, dict[str, Any]] = {
         name: {} for name in (table_of_data, "options", "recipe", "run")

@@ -1,4 +1,4 @@
-"""Imported by the server that workers are forked from: what they need, once for all of them."""
+"""The server that workers are forked from imports this module, and with it what they need."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _PR_SET_PDEATHSIG = 1
 
 parent, _, modules = os.environ.pop("VCL_RADIAL_PRELOAD", "").partition(":")
 with suppress(OSError, AttributeError):
-    # The server itself looks for its parent only after the imports.
+    # The server itself checks its parent only after the imports.
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-if parent and os.getppid() != int(parent):  # it has gone before it was asked for
+if parent and os.getppid() != int(parent):  # the parent ended before the call above
     os._exit(1)
-# The collector would look through a million new objects again and again, a fifth of the time.
+# The collector would scan a million new objects again and again, a fifth of the time.
 gc.disable()
 with quiet():
     for module in filter(None, modules.split(",")):
-        with suppress(Exception):  # a worker that needs it says so
+        with suppress(Exception):  # a worker that needs the module raises the error
             importlib.import_module(module)
-loaded()  # the commit, for all workers
-gc.freeze()  # so that workers do not write to the pages that they share, either
+loaded()  # read the commit for all workers
+gc.freeze()  # so that workers do not write to shared pages
 gc.enable()

@@ -1,7 +1,7 @@
-"""A process of one's own that does one piece of work after another and ends with its parent.
+"""A worker process that runs jobs until its parent exits.
 
-Where it can, it is forked from a server that has imported PyTorch once (`start_server`); else it is
-spawned and imports for itself.
+Where possible it is forked from a server that has imported PyTorch once (`start_server`); else it
+is spawned and imports PyTorch itself.
 """
 
 from __future__ import annotations
@@ -26,42 +26,45 @@ _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
 class ProcessDied(Exception):
-    """The process is gone; says how."""
+    """The process died; the message gives the cause."""
 
 
 class WorkerProcess:
-    """This side of a process that serves: what is sent is done, what it tells is heard.
+    """The parent's side of a worker process: send jobs, receive results.
 
     Args:
-        work: called in the process with its end of the line and `given`; calls `serve`.
-        given: can be pickled.
-        threads: that the process may use.
+        target: function that the process calls with its end of the line and `arguments`; it calls
+            `serve`.
+        arguments: further arguments of `target`; they are pickled.
+        threads: number of threads that the process may use.
     """
 
-    def __init__(self, work: Callable[..., None], *given: Any, threads: int) -> None:
-        # Never forked from here: that would copy the locks of torch's threads. The server has none,
-        # but the threads that its libraries may use are set.
+    def __init__(self, target: Callable[..., None], *arguments: Any, threads: int) -> None:
+        # A fork of this process would copy the locks of torch's threads. The server has no threads,
+        # but its libraries are set to use one.
         forked = _server.running and threads == 1
         context: Any = multiprocessing.get_context("forkserver" if forked else "spawn")
         self.line, far_end = context.Pipe()
         self._process: BaseProcess = context.Process(
-            target=_begin, args=(_ProcessEnvironment(forked), work, far_end, *given), daemon=True
+            target=_begin,
+            args=(_ProcessEnvironment(forked), target, far_end, *arguments),
+            daemon=True,
         )
-        # One that is forked has what the server was started with; to wait for that can be ended.
+        # A forked process inherits from the server, so Ctrl-C may interrupt the wait for it.
         with safe_path() if forked else _inherited(threads), _without_script():
             self._process.start()
         far_end.close()
 
-    def send(self, work: Any) -> None:
-        """Give it something to do."""
+    def send(self, job: Any) -> None:
+        """Send a job."""
         with suppress(BrokenPipeError):  # `receive` will report it
-            self.line.send(work)
+            self.line.send(job)
 
     def receive(self) -> Any:
-        """What it tells next.
+        """Wait for the next message and return it.
 
         Raises:
-            ProcessDied: it is gone.
+            ProcessDied: the process died.
         """
         try:
             return self.line.recv()
@@ -71,15 +74,15 @@ class WorkerProcess:
 
     @property
     def alive(self) -> bool:
-        """Whether it is there."""
+        """Whether the process is alive."""
         return self._process.is_alive()
 
     def terminate(self) -> None:
-        """Tell it to end, without waiting."""
+        """Ask the process to end, without waiting."""
         self._process.terminate()
 
     def shutdown(self) -> None:
-        """End it, whatever it is at."""
+        """End the process, by force if it does not react."""
         self._process.terminate()
         self._process.join(timeout=10)
         if self._process.is_alive():
@@ -89,7 +92,7 @@ class WorkerProcess:
 
 
 def _cause(code: int | None) -> str:
-    """What an exit code says; only a kill from outside may be for want of memory."""
+    """The meaning of an exit code; only SIGKILL may come from a lack of memory."""
     if code is None or code >= 0:
         return f"exit code {code}"
     name = signal.Signals(-code).name if -code in set(signal.Signals) else f"signal {-code}"
@@ -103,23 +106,23 @@ class _Server:
 _server = _Server()
 _PRELOAD = "vcl_radial.runs.preload"
 _MODULES = "VCL_RADIAL_PRELOAD"
-"""The variable that tells the module above for whom it imports what."""
+"""The variable with the parent and the modules to import, for the module `_PRELOAD`."""
 
 
 def start_server(device: str, *modules: str) -> bool:
-    """Start to import modules in a process from which workers are then forked; does not wait.
+    """Start a process that imports modules and from which workers are forked; do not wait for it.
 
     Args:
-        device: of the workers' networks. With "cuda" workers import for themselves: a driver must
-            not be forked.
-        modules: that the workers need.
+        device: the device of the workers. With "cuda" each worker imports the modules itself, as
+            the CUDA driver must not be forked.
+        modules: modules that the workers need.
 
     Returns:
         Whether there is such a server.
     """
     if device == "cuda" or "forkserver" not in multiprocessing.get_all_start_methods():
         return False
-    if sys.platform != "linux":  # elsewhere a fork may meet threads of the system's libraries
+    if sys.platform != "linux":  # on other systems a fork may copy threads of system libraries
         return False
     if not _server.running:
         from multiprocessing import forkserver
@@ -137,9 +140,9 @@ def start_server(device: str, *modules: str) -> bool:
 
 @contextmanager
 def _inherited(threads: int) -> Iterator[None]:
-    """What a process that is started inside has before its first line of Python.
+    """Set the environment and signal handler that a process started inside inherits.
 
-    A terminal sends Ctrl-C to the workers too; they leave it to this process.
+    A terminal sends Ctrl-C to the workers too; they ignore it, and this process handles it.
     """
     main = threading.current_thread() is threading.main_thread()
     handler = signal.signal(signal.SIGINT, signal.SIG_IGN) if main else None
@@ -152,13 +155,13 @@ def _inherited(threads: int) -> Iterator[None]:
 
 
 def safe_path() -> AbstractContextManager[None]:
-    """A Python that is started inside looks for no module in the current folder."""
+    """Keep Python processes started inside from importing modules of the current folder."""
     return _environment({"PYTHONSAFEPATH": "1"})
 
 
 @contextmanager
 def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """Inside, variables of the environment have other values."""
+    """Set environment variables inside, and restore them afterwards."""
     before = {name: os.environ.get(name) for name in variables}
     os.environ.update(variables)
     try:
@@ -170,9 +173,9 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
 
 @contextmanager
 def _without_script() -> Iterator[None]:
-    """A process that is started inside does not import the script that this one runs.
+    """Keep a process started inside from importing the script of this process.
 
-    By itself `multiprocessing` does so, and a script that starts runs without asking for
+    By default `multiprocessing` imports it, and a script that starts runs without checking
     `__name__ == "__main__"` would start them again in each worker.
     """
     script = sys.modules["__main__"]
@@ -184,18 +187,18 @@ def _without_script() -> Iterator[None]:
 
 
 class _ProcessEnvironment:
-    """Environment and output of this process, for one that is forked from an older server."""
+    """Environment and output of this process, for a worker forked from an older server."""
 
     def __init__(self, forked: bool) -> None:
         self._environment = dict(os.environ)
         self._outputs: Sequence[Any] = (1, 2) if forked else ()
 
     def __getstate__(self) -> dict[str, Any]:
-        # Where the process is about to be started: the descriptors travel with it.
+        # Pickled when the process starts, so that it gets copies of the descriptors.
         return {**vars(self), "_outputs": [reduction.DupFd(number) for number in self._outputs]}
 
     def enter(self) -> None:
-        """Take them over, but for the number of threads, which is set already."""
+        """Use this environment and output, but keep the number of threads."""
         threads = {name: os.environ[name] for name in _THREADS}
         os.environ.clear()
         os.environ.update(self._environment | threads)
@@ -205,17 +208,17 @@ class _ProcessEnvironment:
             os.close(copy)
 
 
-def _begin(surroundings: _ProcessEnvironment, work: Callable[..., None], *arguments: Any) -> None:
-    surroundings.enter()
-    work(*arguments)
+def _begin(environment: _ProcessEnvironment, target: Callable[..., None], *arguments: Any) -> None:
+    environment.enter()
+    target(*arguments)
 
 
 def serve(line: Connection, do: Callable[[Any], Any]) -> None:
-    """In the process: do what comes and send back what came of it, until the parent is gone."""
+    """In the worker process: receive jobs and send back results until the parent exits."""
     threading.Thread(target=end_with_parent, daemon=True).start()
     with unfailing_output():
         if isinstance(raw := terminal(sys.stdout), io.TextIOWrapper):
-            raw.reconfigure(line_buffering=True)  # a process that is ended flushes nothing
+            raw.reconfigure(line_buffering=True)  # a process that is killed does not flush
         while True:
             try:
                 line.send(do(line.recv()))
@@ -224,7 +227,7 @@ def serve(line: Connection, do: Callable[[Any], Any]) -> None:
 
 
 def end_with_parent() -> None:
-    """End at once when the parent is killed: another command may go on with its work."""
+    """End at once when the parent is killed, as another command may resume its runs."""
     parent = multiprocessing.parent_process()
     assert parent is not None
     parent.join()

@@ -1,4 +1,4 @@
-"""Progress: bars with the time left on a terminal, one in a notebook, plain lines elsewhere."""
+"""Show progress: bars with the time left on a terminal, one bar in a notebook, else lines."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from rich.progress import Progress as Bars
 from vcl_radial.errors import visible
 from vcl_radial.runs.attempt import Status
 from vcl_radial.runs.spec import RunSpec
-from vcl_radial.runs.track import Step
+from vcl_radial.runs.training import Step
 from vcl_radial.system.output import Visible, terminal
 
 
 class Lines:
-    """Lines and, on a terminal below them, a bar for each of some things and one over all.
+    """Prints lines and shows, on a terminal below them, a bar per run and one for all runs.
 
-    A notebook shows the bar over all alone.
+    A notebook shows only the bar for all runs.
 
     Args:
-        unit: what a bar counts.
+        unit: the unit that a bar counts.
     """
 
     def __init__(self, unit: str) -> None:
@@ -56,7 +56,7 @@ class Lines:
 
     def __enter__(self) -> Self:
         self.bars.start()
-        if self.on_terminal:  # what is printed meanwhile goes through the bars, until they stop
+        if self.on_terminal:  # the bars handle printed text until they stop
             sys.stdout, sys.stderr = (cast("TextIO", Visible(s)) for s in (sys.stdout, sys.stderr))
         return self
 
@@ -70,30 +70,28 @@ class Lines:
 
     @property
     def on_terminal(self) -> bool:
-        """Whether bars are seen."""
+        """Whether the output is a terminal."""
         return self._console.is_terminal
 
     @property
     def has_bars(self) -> bool:
-        """Whether a bar shows how far the work is, so that lines need not."""
+        """Whether bars show the progress, so that lines need not."""
         return self.on_terminal or self._in_notebook
 
-    def say(self, words: str) -> None:
-        """Show a line."""
-        self._console.print(visible(words), markup=False)
+    def print(self, text: str) -> None:
+        """Print a line."""
+        self._console.print(visible(text), markup=False)
 
-    def bar(self, name: str, words: str, done: int, total: int | None) -> None:
-        """Set the bar of a thing; it is there from the first time on."""
+    def bar(self, name: str, text: str, done: int, total: int | None) -> None:
+        """Set the bar with this name; the first call adds it."""
         if name not in self._bar_of:
             self._bar_of[name] = self.bars.add_task("")
-        self.bars.update(
-            self._bar_of[name], description=visible(words), completed=done, total=total
-        )
+        self.bars.update(self._bar_of[name], description=visible(text), completed=done, total=total)
         if self._in_notebook and not name:
             self._show_in_notebook(self.bars.tasks[0])
 
     def _show_in_notebook(self, task: Task) -> None:
-        """Draw the bar over all, which was added first, in the output of the cell."""
+        """Draw the bar for all runs, which was added first, in the output of the cell."""
         from html import escape
 
         from IPython.display import HTML, display
@@ -108,20 +106,20 @@ class Lines:
             self._shown.update(HTML(bar))
 
     def drop(self, name: str) -> None:
-        """Take the bar of a thing away."""
+        """Remove the bar with this name."""
         if name in self._bar_of:
             self.bars.remove_task(self._bar_of.pop(name))
 
 
 class Progress(Lines):
-    """Show runs as they go on.
+    """Shows the progress of runs.
 
     Args:
         runs: the runs to be carried out.
-        epochs: of each of them, as far as is known before it starts.
-        how: they are carried out, in words.
-        kept: how many were finished before.
-        unit: what stands in the place of epochs.
+        epochs: number of epochs per run, as far as it is known before the run starts.
+        how: how the runs are carried out, for the first line.
+        kept: number of runs that were finished before.
+        unit: the unit that replaces epochs.
     """
 
     def __init__(
@@ -137,17 +135,17 @@ class Progress(Lines):
         self._started: dict[str, float] = {}
         self._methods: set[str] = set()
         self._ended, self._total = 0, len(runs)
-        # Epochs done and to come, by run: what the bar over all runs adds up.
+        # Epochs done and in total, by run: the bar for all runs shows their sums.
         self._done = dict.fromkeys([run.label for run in runs], 0)
-        self._to_come = dict(zip([run.label for run in runs], epochs, strict=True))
-        kept_words = f", {kept} kept from before" if kept else ""
-        self.say(
-            f"{runs[0].benchmark}: {len(runs)} run{'s' * (len(runs) > 1)} to do, {how}{kept_words}"
+        self._epochs = dict(zip([run.label for run in runs], epochs, strict=True))
+        kept_text = f", {kept} kept from before" if kept else ""
+        self.print(
+            f"{runs[0].benchmark}: {len(runs)} run{'s' * (len(runs) > 1)} to do, {how}{kept_text}"
         )
         self.bar("", "starting", 0, sum(epochs))
 
     def show(self, run: RunSpec, step: Step) -> None:
-        """Show how far a run has come."""
+        """Show the progress of a run."""
         name = run.label
         first = name not in self._started
         if first:
@@ -155,29 +153,29 @@ class Progress(Lines):
         if step.start and run.method not in self._methods:
             self._methods.add(run.method)
             for line in step.start:
-                self.say(f"{run.method}  {line}")
-        self._done[name], self._to_come[name] = step.epoch, step.epochs
+                self.print(f"{run.method}  {line}")
+        self._done[name], self._epochs[name] = step.epoch, step.epochs
         if step.news is not None and (first or not self.has_bars):
             seconds = "" if first else f"  {self._seconds(name)}"
-            self.say(f"{name:{self._width}}  {step.news}{seconds}")
-        words = f"{name:{self._width}}  {step.words}"
-        self.bar(name, words, step.epoch, step.epochs)
+            self.print(f"{name:{self._width}}  {step.news}{seconds}")
+        text = f"{name:{self._width}}  {step.message}"
+        self.bar(name, text, step.epoch, step.epochs)
         self._show_all()
 
     def _show_all(self) -> None:
-        """Set the bar over all runs."""
-        self.bar("", "all runs", sum(self._done.values()), sum(self._to_come.values()))
+        """Set the bar for all runs."""
+        self.bar("", "all runs", sum(self._done.values()), sum(self._epochs.values()))
 
     def end(self, run: RunSpec, status: Status) -> None:
-        """Show that a run has ended, or is left to another command that is at work on it."""
+        """Show that a run has ended, or is left to another command that is running it."""
         name = run.label
         self._ended += 1
-        self._done[name] = self._to_come[name]
+        self._done[name] = self._epochs[name]
         self.drop(name)
         self._show_all()
         done = f"done in {self._seconds(name)}" if name in self._started else "done"
-        words = {"finished": done, "elsewhere": "left to another command"}.get(status, "FAILED")
-        self.say(f"{name:{self._width}}  {words}  [{self._ended} of {self._total}]")
+        text = {"finished": done, "elsewhere": "left to another command"}.get(status, "FAILED")
+        self.print(f"{name:{self._width}}  {text}  [{self._ended} of {self._total}]")
 
     def _seconds(self, name: str) -> str:
         seconds = round(time.monotonic() - self._started[name])

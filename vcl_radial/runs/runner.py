@@ -1,4 +1,4 @@
-"""A command's runs: finished ones are kept, the others carried out and shown as they go on."""
+"""Carry out the runs of a command that are not finished yet, and show their progress."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from vcl_radial.runs.track import AnyTrack
 from vcl_radial.system.quiet import quiet
 
 LANES_ON_GPU = 64
-"""So many runs fill a large GPU."""
+"""Number of runs that fill a large GPU."""
 
 
 def perform(
     runs: Sequence[RunSpec],
-    place: RunContext,
+    context: RunContext,
     jobs: int | None = None,
     lanes: int | None = None,
     *,
@@ -36,26 +36,26 @@ def perform(
     executor: MakeExecutor | None = None,
     meanwhile: Callable[[], None] = lambda: None,
 ) -> list[RunOutcome]:
-    """Carry out what is not finished yet, and give how all that was tried has ended.
+    """Carry out the runs that are not finished yet, and return their outcomes.
 
     Args:
         runs: the runs of the command, all of one track.
-        place: where they compute, read and write.
+        context: device and folders of the runs.
         jobs: worker processes; None for one per core, but one on a GPU.
-        lanes: runs of one shape that a worker trains together; None for as many as the track has,
-            but more on a GPU.
-        executor: what makes another executor than worker processes on this machine.
-        in_workers: whether one job, too, works in a worker and not in this process.
-        meanwhile: what this process does while the server of the workers imports PyTorch.
+        lanes: runs of one shape that a worker trains together; None for the track's number, but
+            more on a GPU.
+        executor: a factory of an executor; None for worker processes on this machine.
+        in_workers: whether even a single job runs in a worker and not in this process.
+        meanwhile: work that this process does while the server of the workers imports PyTorch.
 
     Raises:
-        UserError: the data or the output folder cannot be used, found before any run starts.
+        UserError: the data or the output folder cannot be used; raised before any run starts.
     """
     track = tracks.find(runs[0].TRACK)
-    check_output(place.out)
-    todo = [run for run in runs if _needs_running(RunFolder(place.out, run))]
-    for logger in place.log:
-        folders = (RunFolder(place.out, run).path / logger for run in runs if run not in todo)
+    check_output(context.out)
+    todo = [run for run in runs if _needs_running(RunFolder(context.out, run))]
+    for logger in context.log:
+        folders = (RunFolder(context.out, run).path / logger for run in runs if run not in todo)
         if without := sum(not folder.is_dir() for folder in folders):
             print(
                 f"--log {logger}: {without} runs were finished before without it and have no "
@@ -64,21 +64,21 @@ def perform(
     if not todo:
         print(f"{runs[0].benchmark}: all {len(runs)} runs were finished before")
         return []
-    track.check_files(todo, place.data_dir)
+    track.check_files(todo, context.data_dir)
     if jobs is None:
-        jobs = 1 if place.device == "cuda" else available_cores()
-    place = with_threads(place, track, min(jobs, len(todo)))
+        jobs = 1 if context.device == "cuda" else available_cores()
+    context = with_threads(context, track, min(jobs, len(todo)))
     if lanes is None:
-        lanes = default_lanes(track, place.device)
+        lanes = default_lanes(track, context.device)
     work = [Job(tuple(batch)) for batch in track.batches(todo, lanes)]
     jobs = min(jobs, len(work))
     alone = (jobs == 1 and not in_workers) or executor is not None
-    if not alone and start_server(place.device, *track.worker_modules):
+    if not alone and start_server(context.device, *track.worker_modules):
         meanwhile()
     if alone:
-        track.check_data(todo, place.data_dir)
+        track.check_data(todo, context.data_dir)
     else:
-        _check_in_worker(track, todo, place)
+        _check_in_worker(track, todo, context)
     at_once = min(len(todo), jobs * max(len(job.runs) for job in work))
     how = f"{at_once} at a time" if executor is None else "on a cluster"
     make = executor or partial(LocalExecutor, workers=0 if alone else jobs)
@@ -86,28 +86,28 @@ def perform(
     epochs = [track.epochs(run) for run in todo]
     kept = len(runs) - len(todo)
     with Progress(todo, epochs, how, kept, track.counts) as progress:
-        for end in carry_out(make(track, place, on_step=progress.show), work):
+        for end in carry_out(make(track, context, on_step=progress.show), work):
             progress.end(end.run, end.status)
-            words = f"run the same command again to go on from its last finished {track.step}"
-            lost = replace(end, fault=f"{end.fault}; {words}")
+            fix = f"run the same command again to resume from its last finished {track.step}"
+            lost = replace(end, fault=f"{end.fault}; {fix}")
             ends.append(lost if end.status == "lost" else end)
     return ends
 
 
 def default_lanes(track: AnyTrack, device: str) -> int:
-    """How many runs of one shape train as one program, where nobody says how many."""
+    """The default number of runs of one shape that train as one program."""
     return LANES_ON_GPU if device == "cuda" and track.has_lanes else track.lanes
 
 
-def with_threads(place: RunContext, track: AnyTrack, at_once: int) -> RunContext:
-    """The place with the threads of each of so many runs at a time."""
+def with_threads(context: RunContext, track: AnyTrack, at_once: int) -> RunContext:
+    """The context with the number of threads per run, if `at_once` runs share the cores."""
     if not track.uses_all_cores:
-        return place
-    return replace(place, threads=max(1, available_cores() // at_once))
+        return context
+    return replace(context, threads=max(1, available_cores() // at_once))
 
 
 def available_cores() -> int:
-    """The cores that this process may use."""
+    """The number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -116,12 +116,12 @@ def _needs_running(folder: RunFolder[Any]) -> bool:
     if fault is None:
         folder.discard_leftover()
     if fault not in (None, "not finished"):
-        print(f"{fault}: this run is done again")
+        print(f"{fault}: this run is repeated")
     return fault is not None
 
 
-def _check_in_worker(track: AnyTrack, runs: Sequence[RunSpec], place: RunContext) -> None:
-    worker = WorkerProcess(_check, track, place.data_dir, threads=1)
+def _check_in_worker(track: AnyTrack, runs: Sequence[RunSpec], context: RunContext) -> None:
+    worker = WorkerProcess(_check, track, context.data_dir, threads=1)
     try:
         worker.send(runs)
         fault: UserError | None = worker.receive()
@@ -136,7 +136,7 @@ def _check_in_worker(track: AnyTrack, runs: Sequence[RunSpec], place: RunContext
 def _check(line: Connection, track: AnyTrack, data_dir: Path | None) -> None:
     def attempt(runs: Sequence[RunSpec]) -> UserError | None:
         try:
-            with quiet():  # of what the track imports
+            with quiet():  # the track's imports warn
                 track.check_data(runs, data_dir)
         except UserError as error:
             return UserError(str(error))

@@ -1,4 +1,4 @@
-"""What a report is made of: texts, tables, figures and claims in sections, without a format."""
+"""The parts of a report: texts, tables, figures and claims in sections, without a format."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import matplotlib.figure
 
 Facts: TypeAlias = Sequence[tuple[str, Sequence[str]]]
-"""What stands behind numbers: a name, and the lines that are to be said of it."""
+"""Facts about the origin of numbers: a name, and lines about it."""
 
 _NUMBER = re.compile(r"[+\-−~]?[\d.,]+")
 
@@ -24,12 +24,12 @@ class Text:
     """A paragraph, and the points of a list below it.
 
     Attributes:
-        words: plain text; what a format would take for its own is escaped.
-        points: of the list.
-        style: a `notice` is what a reader has to know first; `code` keeps its line breaks.
+        text: plain text; markup of a format is escaped.
+        points: points of the list.
+        style: `notice` for text that a reader must know first; `code` keeps its line breaks.
     """
 
-    words: str = ""
+    text: str = ""
     points: Sequence[str] = ()
     style: Literal["plain", "notice", "code"] = "plain"
 
@@ -39,10 +39,10 @@ class Cell:
     """A cell of a table.
 
     Attributes:
-        text: as it is printed.
-        sort: the number to sort by; nan stays last. By default the one that the text begins with.
-        best: whether it is marked as best.
-        published: whether it is from a paper, beside ours.
+        text: the printed text.
+        sort: the number to sort by; nan stays last. The default is the number that starts the text.
+        best: whether the cell is marked as best.
+        published: whether the value comes from a paper.
     """
 
     text: str
@@ -67,15 +67,15 @@ class Column:
     """A column of a table.
 
     Attributes:
-        heading: of it.
-        words: whether it is of words, not of numbers.
-        meaning: what it holds, for whoever points at it.
-        better: which numbers are the better ones, to come first when it is sorted.
-        aside: whether a terminal leaves it out, where there is less room than on a page.
+        heading: the text of the heading.
+        is_text: whether the cells are text, not numbers.
+        meaning: explanation that appears when the pointer is over the heading.
+        better: which numbers are better, so that they come first when sorted.
+        aside: whether a terminal omits the column, as it has less room than a page.
     """
 
     heading: str
-    words: bool = False
+    is_text: bool = False
     meaning: str = ""
     better: Literal["higher", "lower"] | None = None
     aside: bool = False
@@ -86,11 +86,11 @@ class Table:
     """Rows of cells.
 
     Attributes:
-        columns: a heading, or a `Column`; of a heading alone its cells say whether they are words.
-        rows: as many cells as there are columns, as text or as `Cell`.
-        title: what the table shows, in a few words.
-        notes: lines to stand below it.
-        sorted_by: heading of the column by which an HTML page sorts, the better ones first; other
+        columns: headings or `Column`s; the cells decide whether a column of a heading is text.
+        rows: one cell per column, as text or as `Cell`.
+        title: a short title.
+        notes: lines below the table.
+        sorted_by: heading of the column by which an HTML page sorts, better values first; other
             formats keep the order of the rows.
     """
 
@@ -103,12 +103,12 @@ class Table:
     @property
     def heads(self) -> list[Column]:
         """All columns as `Column`."""
-        body = self.body  # once: a column for each of many tasks has as many rows
+        body = self.body  # computed once, as it may have hundreds of rows and columns
         return [
             column
             if isinstance(column, Column)
-            else Column(column, words=not all(_is_number(row[place]) for row in body))
-            for place, column in enumerate(self.columns)
+            else Column(column, is_text=not all(_is_number(row[number]) for row in body))
+            for number, column in enumerate(self.columns)
         ]
 
     @property
@@ -124,10 +124,10 @@ class Figure:
     """A picture.
 
     Attributes:
-        name: of its files, without an ending.
-        draw: draws it; None where its files are there already.
-        alt: what it shows, in words.
-        on_page: whether pages show it; its files are there anyway.
+        name: name of its files, without an extension.
+        draw: function that draws the figure; None where its files exist already.
+        alt: description of the figure in words.
+        on_page: whether pages show the figure; its files are written in any case.
     """
 
     name: str
@@ -138,13 +138,13 @@ class Figure:
 
 @dataclass(frozen=True)
 class Claim:
-    """What is published beside what came out here.
+    """A published claim beside our result.
 
     Attributes:
-        published: what the paper says or shows, with the place.
-        ours: the same in our numbers.
-        verdict: of the published claim, decided by our numbers.
-        because: where they do not bear it out, what is known of why.
+        published: the claim of the paper, with its section or figure.
+        ours: our numbers for the same claim.
+        verdict: whether our numbers reproduce the claim.
+        because: known reason why they do not reproduce it.
     """
 
     published: str
@@ -154,7 +154,7 @@ class Claim:
 
     @property
     def conclusion(self) -> str:
-        """The verdict, and what is known of why if the claim is not reproduced."""
+        """The verdict, with the reason if the claim is not reproduced."""
         if self.because and self.verdict is not Verdict.REPRODUCED:
             return f"{self.verdict}: {self.because}"
         return str(self.verdict)
@@ -168,10 +168,10 @@ class Section:
     """A part of a report.
 
     Attributes:
-        title: of it; empty for the part that begins a report.
-        blocks: what it shows, in order.
-        files: tables in full precision, as the text of a CSV file, by the names of the files.
-        folded: whether it is for a closer look: folded on the HTML page, and in `details.md`.
+        title: the title; empty for the first part of a report.
+        blocks: texts, tables and figures in order.
+        files: tables in full precision: the text of CSV files by file name.
+        folded: whether the section holds details: folded on the HTML page, and in `details.md`.
     """
 
     title: str
@@ -182,14 +182,14 @@ class Section:
 
 @dataclass(frozen=True)
 class Report:
-    """All that is shown of runs of one benchmark, or of one experiment of a paper.
+    """A report of the runs of one benchmark, or of one experiment of a paper.
 
     Attributes:
-        title: of it.
-        sections: in order.
-        facts: what stands behind the numbers, as `provenance.behind` gives it.
-        notices: lines that a reader has to know first.
-        files: more of what is written beside the page, by name.
+        title: the title.
+        sections: the sections in order.
+        facts: facts about the origin of the numbers, as `provenance.behind` returns them.
+        notices: lines that a reader must know first.
+        files: contents of further files beside the page, by file name.
     """
 
     title: str
@@ -200,13 +200,13 @@ class Report:
 
 
 def claims_table(claims: Sequence[Claim]) -> Table:
-    """Published beside ours, with the verdict."""
-    columns = [Column(heading, words=True) for heading in ("published", "ours", "verdict")]
+    """A table of published claims beside our results, with the verdicts."""
+    columns = [Column(heading, is_text=True) for heading in ("published", "ours", "verdict")]
     return Table(columns, [(c.published, c.ours, c.conclusion) for c in claims])
 
 
 def number(value: float, decimals: int = 1) -> str:
-    """A value as figures and tables print it, without a negative zero."""
+    """Format a value for figures and tables, without a negative zero."""
     if math.isnan(value):
         return "–"
     text = f"{value:.{decimals}f}"
@@ -214,7 +214,7 @@ def number(value: float, decimals: int = 1) -> str:
 
 
 def size(count: float) -> str:
-    """A number of bytes in three digits: `808 B`, `431 kB`, `32.2 MB`, with 1 kB = 1,000 B."""
+    """Format a number of bytes in three digits: `808 B`, `431 kB`, `32.2 MB` (1 kB = 1,000 B)."""
     if math.isnan(count):
         return "–"
     if round(count) < 1000:
@@ -225,19 +225,19 @@ def size(count: float) -> str:
 
 
 def signed(value: float, decimals: int) -> str:
-    """A number with its sign, which tells a difference from a value; 0 has none."""
+    """Format a difference with its sign; 0 has none."""
     text = number(value, decimals)
     return f"+{text}" if value > 0 and text.strip("0.") else text
 
 
 def with_spread(mean: float, error: float, decimals: int, sign: bool = False) -> str:
-    """A mean and its standard error as text: `98.73 ± 0.12`; nan is a dash, or no spread."""
+    """Format a mean and its standard error: `98.73 ± 0.12`; nan is a dash, or no spread."""
     text = signed(mean, decimals) if sign else number(mean, decimals)
     return text if math.isnan(error) or math.isnan(mean) else f"{text} ± {number(error, decimals)}"
 
 
 def mean_cell(mean: float, error: float = math.nan, decimals: int = 2, **marks: bool) -> Cell:
-    """A mean and its standard error as a cell; `marks` are `best` and `published`."""
+    """A cell of a mean and its standard error; `marks` are `best` and `published`."""
     return Cell(with_spread(mean, error, decimals), mean, **marks)
 
 

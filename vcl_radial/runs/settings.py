@@ -1,4 +1,4 @@
-"""Tables of settings: known keys, strict types, a digest, and the first fault in one line."""
+"""Tables of settings: known keys, strict types, a digest, and the first fault as one line."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 UNNAMED_TABLE = "recipe"
-"""The table whose keys a user writes without its name."""
+"""The table whose keys a user writes without the name of the table."""
 
 
 class Settings(BaseModel):
@@ -28,16 +28,16 @@ class UnknownKey(UserError):
     """A table has a key that its model does not know.
 
     Attributes:
-        where: of the table, as `validated` was told.
-        key: as the user writes it.
-        near: the nearest known one.
+        where: the file or run of the table, as passed to `validated`.
+        key: the key as the user writes it.
+        near: the nearest known key.
     """
 
     key: str
 
     def __init__(self, where: str, key: str, near: str) -> None:
         super().__init__(where)
-        self.args = where, key, near  # of which another process makes it again
+        self.args = where, key, near  # pickling makes the error again from these
         self.where, self.key, self.near = where, key, near
 
     def __str__(self) -> str:
@@ -48,45 +48,45 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 def digest_of(content: Mapping[str, Any]) -> str:
-    """A SHA-256 of settings, as hexadecimal digits. In which order the keys stand says nothing."""
+    """A SHA-256 of settings in hexadecimal digits; it does not depend on the order of keys."""
     text = json.dumps(content, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def validated(model: type[Model], table: Mapping[str, Any], where: str, prefix: str = "") -> Model:
-    """A table as a model.
+    """Validate a table by its model.
 
     Args:
-        model: of the table.
+        model: the model of the table.
         table: plain values by key.
-        where: of the table: the beginning of the message.
-        prefix: of the keys, as the user writes them.
+        where: the file or run of the table; error messages begin with it.
+        prefix: prefix of the keys in messages, as the user writes them.
 
     Raises:
-        UserError: a key is unknown or missing, or a value impossible; in one line with the mend.
+        UserError: a key is unknown or missing, or a value impossible; one line with the fix.
     """
     try:
         return model.model_validate(dict(table))
     except ValidationError as error:
         # A misspelt key is the reason why another one is missing.
         fault = min(error.errors(), key=lambda fault: fault["type"] != "extra_forbidden")
-        raise _in_words(fault, model, table, where, prefix) from None
+        raise _fault_error(fault, model, table, where, prefix) from None
 
 
-def _in_words(
+def _fault_error(
     fault: ErrorDetails, model: type[BaseModel], table: Mapping[str, Any], where: str, prefix: str
 ) -> UserError:
-    """A fault in one line: the key, and the nearest known one or the reason."""
+    """The error for a fault: the key, and the nearest known key or the reason, in one line."""
     missing = fault["type"] == "missing"
     parts = fault["loc"] if missing else _in_table(fault["loc"], table)
     names = [part for part in parts if isinstance(part, str)]
-    key = (prefix + _written(names)).rstrip(".")
+    key = (prefix + _dotted(names)).rstrip(".")
     key += "".join(f"[{part}]" for part in parts if isinstance(part, int))
     key = key or "spec"
     if fault["type"] == "extra_forbidden":
         known = _known_keys(model, names[:-1], table)
-        of_table = [*names[:-1], known[nearest(names[-1], known)]]
-        return UnknownKey(where, key, prefix + _written(of_table))
+        near = [*names[:-1], known[nearest(names[-1], known)]]
+        return UnknownKey(where, key, prefix + _dotted(near))
     if missing:
         return UserError(f"{where}: the key {key!r} is missing")
     message = fault["msg"].removeprefix("Value error, ")
@@ -94,20 +94,20 @@ def _in_words(
         message = f"give at least {fault['ctx']['min_length']}"
     message = message[0].lower() + message[1:]
     if fault["type"] == "value_error" and isinstance(fault["input"], dict):
-        # Keys that do not go together: the message says which, and not of which inner table.
+        # The message names keys that contradict each other, but not their inner table.
         message = f"{key}: {message}" if prefix else message
     elif parts or prefix:
         message = f"{key} = {fault['input']!r}: {message}"
     return UserError(f"{where}: {message}")
 
 
-def _written(names: Iterable[str]) -> str:
-    """A key with the tables that it is in, as a user writes it."""
+def _dotted(names: Iterable[str]) -> str:
+    """A key with the names of its tables, as a user writes it."""
     return ".".join(name for name in names if name != UNNAMED_TABLE)
 
 
 def _in_table(location: tuple[int | str, ...], table: Any) -> list[int | str]:
-    """Of a fault's location what is in the table: pydantic names members of unions besides."""
+    """The parts of a fault's location that are keys; pydantic also names members of unions."""
     parts: list[int | str] = []
     for part in location:
         inside = isinstance(table, Mapping) and part in table
@@ -121,9 +121,9 @@ def _in_table(location: tuple[int | str, ...], table: Any) -> list[int | str]:
 def _known_keys(
     model: type[BaseModel], names: list[str], table: Mapping[str, Any]
 ) -> dict[str, str]:
-    """The keys of an inner table by what a user may have written for them.
+    """The keys of an inner table, by the texts that a user may write for them.
 
-    In place of one of `UNNAMED_TABLE`: its own, its options, and those of tables with a name.
+    For `UNNAMED_TABLE` these are its keys, its options, and the keys of named tables.
     """
     known = {key: key for key in _model_at(model, names).model_fields}
     if names != [UNNAMED_TABLE]:
@@ -148,6 +148,6 @@ def _model_at(model: type[BaseModel], names: list[str]) -> type[BaseModel]:
 
 
 def _models(annotation: Any) -> list[type[BaseModel]]:
-    """Those that an annotation names."""
+    """The models that an annotation names."""
     options = [annotation, *get_args(annotation)]
     return [o for o in options if isinstance(o, type) and issubclass(o, BaseModel)]

@@ -1,4 +1,4 @@
-"""What a run is: benchmark x method x seed, every key validated."""
+"""The spec of a run: benchmark x method x seed, every key validated."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from vcl_radial.runs.keys import at_default
 from vcl_radial.runs.settings import UNNAMED_TABLE, Settings, digest_of
 
 DEFAULT_TRACK = "continual"
-"""Of a benchmark, and of a `spec.toml`, that names no track."""
+"""The track of a benchmark or a `spec.toml` that names none."""
 
 
 class RunSpec(Settings):
-    """One run, as it stands in the `spec.toml` of its folder; a track adds its two tables.
+    """The spec of one run, as `spec.toml` in its folder holds it; a track adds two tables.
 
     Attributes:
-        TRACK: the name of its track.
-        DATA: the name of the table of its data; the other one is `recipe`.
+        TRACK: the name of the track.
+        DATA: the name of the table of the data; the other table is `recipe`.
         FILES: the result files of a finished run, besides `spec.toml` and `environment.json`.
-        benchmark: its name.
-        method: its name.
-        seed: of all randomness, and of what a track chooses by it (a split, a game).
-        evaluate_on: the data that it is scored on.
-        code: a checksum of the files of what the user has named as `package.module:name`; a command
-            fills it in.
+        benchmark: the name of the benchmark.
+        method: the name of the method.
+        seed: the seed of all random numbers; a track may also select a split or a game by it.
+        evaluate_on: the data on which the run is scored.
+        code: checksum of the files of a user's classes and functions (`package.module:name`); a
+            command fills it in.
     """
 
     TRACK: ClassVar[str] = DEFAULT_TRACK
@@ -45,7 +45,7 @@ class RunSpec(Settings):
 
     @model_validator(mode="after")
     def _validation_data_exist(self) -> Self:
-        data = getattr(self, self.DATA, None)  # a track of a user's may hold none out this way
+        data = getattr(self, self.DATA, None)  # a user's track may hold out data in another way
         if self.evaluate_on == "validation" and getattr(data, "validation", None) == 0:
             raise ValueError(f"evaluate_on = 'validation' needs {self.DATA}.validation above 0")
         return self
@@ -57,23 +57,23 @@ class RunSpec(Settings):
 
     @property
     def label(self) -> str:
-        """What tells it from other runs of one command."""
+        """The label of the run among the runs of one command."""
         return f"{self.method} seed {self.seed}"
 
     @property
     def result_files(self) -> tuple[str, ...]:
-        """The files of its folder that a finished run has at least, the spec among them."""
+        """The files that the folder of every finished run has, the spec among them."""
         return ("spec.toml", *self.FILES, "environment.json")
 
     def settings(self) -> dict[str, Any]:
-        """All keys that were set, as the `spec.toml` of its folder holds them."""
+        """All keys with a value, as `spec.toml` holds them."""
         return self.model_dump(exclude_none=True)
 
     def digest(self) -> str:
-        """A hash of what `spec.toml` holds, but for names that decide no numbers and the seed.
+        """A hash of `spec.toml` without the seed and names that do not change numbers.
 
-        These names are the method's and that of a folder of data, which may be moved. A key that
-        is declared so is left out at its default (`vcl_radial.runs.keys`).
+        These names are that of the method and that of a data folder, which may be moved. A key
+        with `digest="unless default"` is left out at its default (`vcl_radial.runs.keys`).
         """
         left_out: dict[str, Any] = {"seed": True, "method": True, self.DATA: {"data_name"}}
         if isinstance(recipe := getattr(self, UNNAMED_TABLE, None), Settings):
@@ -81,15 +81,15 @@ class RunSpec(Settings):
         return digest_of(self.model_dump(exclude=left_out, exclude_none=True, mode="json"))[:8]
 
     def from_outside(self) -> list[Callable[..., Any]]:
-        """The classes and functions of the user's that it names.
+        """The user's classes and functions that the spec names.
 
         Raises:
-            UserError: one is not there or cannot be imported.
+            UserError: one is missing or cannot be imported.
         """
         return []
 
     def checksum_of_code(self) -> str | None:
-        """That of the files of what `from_outside` gives; None where it gives nothing."""
-        with suppress(UserError):  # the run itself will say so, and others go on
+        """The checksum of the files of the user's code; None without such code."""
+        with suppress(UserError):  # the run itself will raise it, and other runs continue
             return outside.checksum(*named) if (named := self.from_outside()) else None
         return None

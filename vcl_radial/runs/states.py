@@ -7,7 +7,7 @@ from typing import Any
 
 
 def nan_in(state: Any) -> str | None:
-    """Return the path of a tensor that holds NaN; an infinity may be meant."""
+    """Return the path of a tensor that holds NaN; infinity is allowed."""
     import torch
 
     for path, leaf in _leaves(state):
@@ -22,7 +22,7 @@ def structure(state: Any) -> dict[str, str]:
 
 
 def difference(stored: Mapping[str, str], expected: Mapping[str, str]) -> str | None:
-    """Return where a structure is not the expected one, in words; None if nowhere."""
+    """Describe where a structure differs from the expected one; None if nowhere."""
     for path in [*stored, *expected]:
         if path not in expected or path not in stored:
             return f"{path} is {'unknown' if path in stored else 'missing'}"
@@ -32,7 +32,7 @@ def difference(stored: Mapping[str, str], expected: Mapping[str, str]) -> str | 
 
 
 def _leaves(state: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield all values; but of a list of plain values, which may be long, nothing."""
+    """Yield all values, but skip plain values in lists, which may be long."""
     if isinstance(state, Mapping):
         for key, value in state.items():
             yield from _leaves(value, f"{path}.{key}" if path else str(key))

@@ -1,4 +1,4 @@
-"""Runs under `torchrun`: one after another, every batch shared among its processes."""
+"""Carry out runs under `torchrun`: one after another, every batch split among the processes."""
 
 from __future__ import annotations
 
@@ -15,38 +15,38 @@ from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.lock import AlreadyRunning, held
 from vcl_radial.runs.peers import joined
 from vcl_radial.runs.spec import RunSpec
-from vcl_radial.runs.track import Step
+from vcl_radial.runs.training import Step
 
 
-def perform_together(runs: Sequence[RunSpec], place: RunContext) -> list[RunOutcome] | None:
-    """Carry out what is not finished yet; a run that diverges is recorded, and the others go on.
+def perform_together(runs: Sequence[RunSpec], context: RunContext) -> list[RunOutcome] | None:
+    """Carry out the runs that are not finished; a run that diverges does not stop the others.
 
-    A fault of one process ends them all.
+    A fault of one process ends all processes.
 
     Returns:
-        How the runs ended; None in all processes but the first.
+        Outcomes of the runs; None in all processes but the first.
 
     Raises:
-        UserError: something the user can mend; what was finished stays.
+        UserError: a fault that the user can fix; finished steps stay.
     """
     track = tracks.find(runs[0].TRACK)
-    with joined(place.device) as (peers, device):
-        place = replace(place, device=device, peers=peers)
-        todo = [run for run in runs if not RunFolder(place.out, run).finished()]
+    with joined(context.device) as (peers, device):
+        context = replace(context, device=device, peers=peers)
+        todo = [run for run in runs if not RunFolder(context.out, run).finished()]
         if todo:
             # The first process fills the caches, and the others read them.
             if peers.is_first:
-                track.check_data(todo, place.data_dir)
+                track.check_data(todo, context.data_dir)
             peers.wait()
-        ends = [_attempt(run, place) for run in todo]
+        ends = [_attempt(run, context) for run in todo]
         return ends if peers.is_first else None
 
 
-def _attempt(run: RunSpec, place: RunContext) -> RunOutcome:
-    """One run, unless another command is at work on it or has finished it meanwhile."""
+def _attempt(run: RunSpec, context: RunContext) -> RunOutcome:
+    """Carry out one run, unless another command is running it or has finished it."""
     import torch
 
-    folder, peers = RunFolder(place.out, run), place.peers
+    folder, peers = RunFolder(context.out, run), context.peers
 
     def report(step: Step) -> None:
         if peers.is_first and step.news is not None:
@@ -55,7 +55,7 @@ def _attempt(run: RunSpec, place: RunContext) -> RunOutcome:
     with ExitStack() as stack:
         reason = None
 
-        def is_left_alone() -> bool:
+        def is_skipped() -> bool:
             nonlocal reason
             try:
                 stack.enter_context(held([folder.path]))
@@ -64,12 +64,12 @@ def _attempt(run: RunSpec, place: RunContext) -> RunOutcome:
                 return True
             return folder.finished()
 
-        if peers.from_first(is_left_alone, torch.device(place.device)):
+        if peers.from_first(is_skipped, torch.device(context.device)):
             return RunOutcome(run, "finished" if reason is None else "elsewhere", reason)
         if peers.is_first:
             folder.forget_faults()
         try:
-            execute(tracks.find(run.TRACK), run, place, report)
+            execute(tracks.find(run.TRACK), run, context, report)
         except Diverged as error:
             if peers.is_first:
                 folder.record_fault(str(error), diverged=True)

@@ -1,10 +1,10 @@
-"""What the run machine asks of a track: to make runs, to carry them out, and for their scores."""
+"""The interface of a track: make runs, carry them out, and read their scores."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
@@ -16,78 +16,51 @@ from vcl_radial.runs.spec import RunSpec
 if TYPE_CHECKING:
     import pandas as pd
 
-    from vcl_radial.runs.finished import FinishedRun
+    from vcl_radial.runs.finished import Spec
     from vcl_radial.runs.sections import Section
-    from vcl_radial.runs.training import Lanes, Training
+    from vcl_radial.runs.training import Lanes, Step, Training
 
 Direction: TypeAlias = Literal["maximize", "minimize"]
 
 SCORED_ON = "validation"
-"""The data that every run of every sweep is scored on: never the test data."""
+"""The data on which every run of a sweep is scored: never the test data."""
 
 
 @dataclass(frozen=True)
 class Objective:
-    """A score that can be searched for: which way is better, and what it is called on an axis."""
+    """A score that a sweep can optimise: the better direction, and the label of its axis."""
 
     direction: Direction
-    words: str
-
-
-@dataclass(frozen=True)
-class Step:
-    """How far a run has come.
-
-    Attributes:
-        done: steps that are done and stored.
-        words: what it is at.
-        score: after a step that is just done: in per cent, the higher the better.
-        epoch: epochs done.
-        epochs: of the whole run.
-        news: a line for the terminal, where there is something to say.
-        start: lines on what a run starts with, shown once for each method.
-        scalars: what a logger shows, by name.
-        at: training steps made so far, where a logger puts the scalars.
-    """
-
-    done: int
-    words: str
-    score: float | None = None
-    epoch: int = 0
-    epochs: int = 0
-    news: str | None = None
-    start: Sequence[str] = ()
-    scalars: Mapping[str, float] = field(default_factory=dict)
-    at: int = 0
+    label: str
 
 
 R = TypeVar("R", bound=RunSpec)
 
 
 class Track(ABC, Generic[R]):
-    """A kind of benchmark: what the run machine, sweeps and reports ask of it.
+    """A kind of benchmark, as the run machine, sweeps and reports use it.
 
     A track is a folder `vcl_radial/tracks/NAME` whose `track.py` names its class `TRACK`, or a
-    class of a user's own, which a benchmark names by `track = "package.module:Class"`.
+    user's class, which a benchmark names by `track = "package.module:Class"`.
 
     Attributes:
-        spec: of its runs; names the track and the table of its data.
-        methods: what is run where neither the command nor the benchmark names any.
+        spec: the class of its run specs; it names the track and the table of the data.
+        methods: default methods of a benchmark that names none.
         variant_keys: keys of the data in which runs of one benchmark differ, such as its sets. A
-            report has them together, and settings that were chosen for each seed as one method.
-        search_keys: keys of the data that make a search shorter: what it found runs without them.
-        step: what a run is stored after, and may be given up after.
-        objectives: of `score`; first the one that is searched for where none is named. It is in
-            per cent, and has a chance level.
-        worker_modules: that a worker imports before its first step.
+            report shows them together; settings chosen per seed count as one method.
+        search_keys: keys of the data that make a search shorter; the best recipes run without them.
+        step: the word for a step, after which a run is stored and may be pruned.
+        objectives: the objectives of `score`. The first is the default of a sweep; it is in per
+            cent and has a chance level.
+        worker_modules: modules that a worker imports before its first step.
         has_lanes: whether runs of one shape can be trained together.
-        lanes: at most so many of them, where nobody says how many; a GPU has more.
-        counts: what `epochs` counts.
+        lanes: default number of lanes on a CPU; a GPU has more.
+        counts: the unit that `epochs` counts.
         curves: the name of the figure of its report that shows scores over time.
         has_scores_between: whether `scores_so_far` has a score before the last step.
         has_peers: whether the processes of `torchrun` can train a run together.
-        uses_all_cores: whether fewer runs than cores share them all; of others each has one.
-        devices: that it can compute on.
+        uses_all_cores: whether fewer runs than cores use all cores; otherwise a run uses one.
+        devices: devices on which the track can compute.
     """
 
     spec: ClassVar[type[RunSpec]]
@@ -108,40 +81,40 @@ class Track(ABC, Generic[R]):
 
     @property
     def name(self) -> str:
-        """As a benchmark names it."""
+        """The name of the track in a benchmark."""
         return self.spec.TRACK
 
     @property
     def objective(self) -> str:
-        """The one that is searched for where none is named."""
+        """The default objective of a sweep."""
         return next(iter(self.objectives))
 
     def variants(
         self, tables: Mapping[str, Any], benchmark: Path | None = None
     ) -> list[Mapping[str, Any]]:
-        """The runs of one benchmark, method and seed, as plain tables: one, unless data are many.
+        """The runs of one benchmark, method and seed as plain tables: one per data set.
 
         Args:
-            tables: of the run, its data as the benchmark has them.
-            benchmark: the TOML file, where it is the user's own: data may lie beside it.
+            tables: the tables of the run, with the data as the benchmark names them.
+            benchmark: the TOML file of a user's benchmark; data may lie beside it.
 
         Raises:
-            UserError: the tables do not say which.
+            UserError: the tables name no data set.
         """
         return [tables]
 
     def selection_unit(self, tables: Mapping[str, Any]) -> str:
-        """What settings may be chosen for, one by one: the seed, and the data set of several.
+        """The key of the unit for which settings can be chosen: the seed, with the data set.
 
-        A method's TOML has them under `[chosen.KEY]`; a sweep with `per_seed` finds them.
+        A method's TOML holds the settings under `[chosen.KEY]`; a sweep with `per_seed` makes it.
         """
         return str(tables["seed"])
 
     def validated(self, tables: Mapping[str, Any]) -> R:
-        """A run from plain tables, such as its `settings`.
+        """Make a run from plain tables, such as its `settings`.
 
         Raises:
-            UserError: a key is unknown or a value impossible; it names the key and the mend.
+            UserError: a key is unknown or a value impossible; it names the key and the fix.
         """
         content = {key: value for key, value in tables.items() if key != "track"}
         where = f"{tables.get('benchmark')} x {tables.get('method')}"
@@ -149,24 +122,24 @@ class Track(ABC, Generic[R]):
         return run
 
     def check_runs(self, runs: Sequence[R]) -> None:
-        """See what can be known to be wrong with runs without their data.
+        """Check runs as far as this is possible without their data.
 
         Raises:
-            UserError: something is.
+            UserError: a run has a fault.
         """
 
     def check_files(self, runs: Sequence[R], data_dir: Path | None) -> None:
-        """See that the files of the runs' data are there, before anything heavy is imported.
+        """Check that the data files of runs exist, before anything heavy is imported.
 
         Raises:
-            UserError: some are not.
+            UserError: files are missing.
         """
 
     def on_data(self, run: R, data_dir: Path | None) -> R:
-        """A run with the checksum of its data, where these are the user's own.
+        """Add the checksum of a user's data to a run.
 
         Raises:
-            UserError: they cannot be read.
+            UserError: the data cannot be read.
         """
         return run
 
@@ -178,23 +151,23 @@ class Track(ABC, Generic[R]):
         """
 
     @abstractmethod
-    def open(self, run: R, place: RunContext, report: Callable[[Step], None]) -> Training:
-        """A run in progress at its start: its data are loaded, its network and method are made.
+    def open(self, run: R, context: RunContext, report: Callable[[Step], None]) -> Training:
+        """Start a run: load its data, make its network and method.
 
         Args:
-            run: to be trained.
-            place: where.
-            report: called between steps; what it raises leaves the run resumable.
+            run: the run to train.
+            context: device and folders of the run.
+            report: called between steps; if it raises, the run stays resumable.
 
         Raises:
-            UserError: something the user can mend.
+            UserError: a fault that the user can fix.
         """
 
     def scores_so_far(self, folder: RunFolder[R]) -> dict[int, float]:
-        """What `Step.score` was after each step, of a run that is finished or not.
+        """The `Step.score` after each step of a finished or unfinished run.
 
         Raises:
-            UserError: its checkpoint is damaged.
+            UserError: the checkpoint is damaged.
         """
         return {}
 
@@ -203,50 +176,50 @@ class Track(ABC, Generic[R]):
         """A score of a finished run; None if it is not defined."""
 
     def chance(self, folder: RunFolder[R]) -> float | None:
-        """What the first of the objectives would be without training, in per cent."""
+        """The first objective without training (the chance level), in per cent."""
         return None
 
     def split_of(self, seed: int) -> dict[str, Any]:
-        """The key that holds out other validation data, and the same test data, for each seed.
+        """The key that holds out other validation data for each seed, with the same test data.
 
-        Empty where other validation data are other test data too.
+        It is empty where other validation data would also change the test data.
         """
         return {}
 
     def epochs(self, run: R) -> int:
-        """How many epochs a run has, as far as is known before it starts."""
+        """The number of epochs of a run, as far as it is known before the start."""
         return 0
 
     @abstractmethod
     def read(self, path: Path, environment: Mapping[str, Any]) -> Mapping[str, pd.DataFrame]:
-        """The tables of a finished run's folder.
+        """Read the tables of a finished run.
 
         Args:
-            path: of the folder.
-            environment: its `environment.json`.
+            path: the folder of the run.
+            environment: the content of its `environment.json`.
 
         Raises:
-            DataError: one is damaged; the message begins with the name of its file.
+            DataError: a table is damaged; the message begins with the name of its file.
         """
 
     def scores(self, run: FinishedRun) -> pd.DataFrame:
-        """Every score of a finished run, one a row; the first table of `read` that has scores.
+        """Every score of a finished run, one per row: the first table of `read` with scores.
 
         Returns:
-            The columns `metric, value`, before them what tells scores apart: `after` how many
-            steps, on which `task` or `part`, as far as it applies. Rows are in the order of steps.
+            The columns `metric, value`, after those that identify a score as far as they apply:
+            `after` (number of steps), `task`, `part`. Rows are in the order of steps.
         """
         import pandas as pd
 
-        having = (table for table in run.tables.values() if {"metric", "value"} <= {*table})
-        return next(having, pd.DataFrame(columns=["metric", "value"])).copy()
+        tables = (table for table in run.tables.values() if {"metric", "value"} <= {*table})
+        return next(tables, pd.DataFrame(columns=["metric", "value"])).copy()
 
     def summary(self, runs: Sequence[FinishedRun]) -> pd.DataFrame:
         """Mean and standard error over seeds of the scores after the last step.
 
         Returns:
-            The columns `method`, those of `scores` that tell scores apart, and `metric, seeds,
-            mean, standard_error`.
+            The columns `method`, those of `scores` that identify a score, and `metric, seeds, mean,
+            standard_error`.
         """
         import pandas as pd
 
@@ -259,8 +232,8 @@ class Track(ABC, Generic[R]):
                 table = table[table["after"] == table["after"].iloc[-1]]
             last.append(table)
         scores = pd.concat(last)
-        apart = [name for name in scores.columns if name not in ("method", "metric", "value")]
-        keys = ["method", *apart, "metric"]
+        identity = [name for name in scores.columns if name not in ("method", "metric", "value")]
+        keys = ["method", *identity, "metric"]
         rows = [
             (*key, len(group), *mean_and_standard_error(group["value"]))
             for key, group in scores.groupby(keys, sort=False, dropna=False)
@@ -269,21 +242,21 @@ class Track(ABC, Generic[R]):
 
     @abstractmethod
     def sections(self, runs: Sequence[FinishedRun], data_dir: Path | None) -> list[Section]:
-        """What a report shows of the finished runs of one benchmark, in the order of methods.
+        """The sections of a report of the finished runs of one benchmark, in order of methods.
 
         Args:
-            runs: with the tables that `read` gave.
-            data_dir: where the data lie, for tracks that show some of them.
+            runs: finished runs with the tables of `read`.
+            data_dir: the folder of the data, for tracks that show examples.
 
         Raises:
-            DataError: the tables do not fit together.
+            DataError: the tables contradict each other.
         """
 
     def evidence(self, runs: Sequence[FinishedRun]) -> Mapping[str, str]:
-        """What is committed of the finished runs of one benchmark beside the tables of `read`.
+        """Further CSV files to be committed of the finished runs of one benchmark.
 
         Returns:
-            The texts of CSV files by name; no report needs them.
+            The texts of CSV files by name; reports do not need them.
 
         Raises:
             DataError: a table is damaged.
@@ -291,14 +264,40 @@ class Track(ABC, Generic[R]):
         return {}
 
     def batches(self, runs: Sequence[R], lanes: int) -> list[list[R]]:
-        """Runs that can go together, at most so many, in the order of the first of each batch."""
+        """Batches of at most `lanes` runs that can train together, ordered by their first run."""
         return [[run] for run in runs]
 
     def open_together(
-        self, runs: Sequence[R], place: RunContext, report: Callable[[int, Step], None]
+        self, runs: Sequence[R], context: RunContext, report: Callable[[int, Step], None]
     ) -> Lanes:
-        """A batch in progress at its start; `report` is called between steps with the lane."""
+        """Start a batch of runs; `report` is called between steps with the lane and the step."""
         raise NotImplementedError
 
 
 AnyTrack: TypeAlias = Track[Any]
+
+
+@dataclass(frozen=True)
+class FinishedRun:
+    """The content of the folder of a finished run.
+
+    Attributes:
+        path: the folder.
+        track: the track of the run.
+        spec: the resolved spec.
+        environment: the content of `environment.json`.
+        tables: the tables that the track reads.
+        benchmark: name of the benchmark, with the folder of a user's data and the data of the
+            scores unless these are the test data; if runs of one name differ in their data, the
+            difference is added.
+        method: name of the method; if runs of one name differ in their recipes or in a user's code,
+            the difference is added.
+    """
+
+    path: Path
+    track: AnyTrack
+    spec: Spec
+    environment: Mapping[str, Any]
+    tables: Mapping[str, pd.DataFrame]
+    benchmark: str
+    method: str

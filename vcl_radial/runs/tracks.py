@@ -1,6 +1,6 @@
-"""Tracks by name: a folder `vcl_radial/tracks/NAME` with a `track.py`, or a class of a user's own.
+"""Find tracks by name: a folder `vcl_radial/tracks/NAME` with a `track.py`, or a user's class.
 
-Nothing is listed anywhere: a track is there because its folder is.
+There is no list of tracks: a track exists if its folder does.
 """
 
 from __future__ import annotations
@@ -20,23 +20,24 @@ _FOLDER = Path(__file__).parents[1] / "tracks"
 
 
 def names() -> list[str]:
-    """The shipped tracks; the default one first."""
+    """The names of the shipped tracks, the default one first."""
     shipped = {path.parent.name for path in _FOLDER.glob("*/track.py")}
     return sorted(shipped, key=lambda name: (name != DEFAULT_TRACK, name))
 
 
 @cache
 def find(name: Any) -> AnyTrack:
-    """A track by its name, or a user's own as `package.module:Class`.
+    """Find a track by its name, or a user's track by `package.module:Class`.
 
     Raises:
-        UserError: there is none of that name, it is no track, or see `outside.find`.
+        UserError: there is no track of that name, it is no subclass of `Track`, or see
+            `outside.find`.
     """
     if outside.is_named(name):
-        named = outside.find("track", name)
-        if not (isinstance(named, type) and issubclass(named, Track)):
+        cls = outside.find("track", name)
+        if not (isinstance(cls, type) and issubclass(cls, Track)):
             raise UserError(f"track = {name!r}: is no subclass of vcl_radial.runs.track.Track")
-        return named()
+        return cls()
     if name not in names():
         raise UserError(
             f"track = {name!r}: there is no such track; the nearest is "
@@ -46,13 +47,13 @@ def find(name: Any) -> AnyTrack:
     return track
 
 
-def of(tables: Mapping[str, Any]) -> AnyTrack:
-    """The track of the tables of a run.
+def from_tables(tables: Mapping[str, Any]) -> AnyTrack:
+    """The track of a run, by its tables.
 
     Raises:
         UserError: there is no such track.
     """
     name = tables.get("track", DEFAULT_TRACK)
     if not isinstance(name, str):
-        raise UserError(f"track = {name!r}: there is no such track; it is no text")
+        raise UserError(f"track = {name!r}: there is no such track; write its name as a string")
     return find(name)

@@ -1,1 +1,1 @@
-"""Searches over recipes: what is searched, how it is carried out, and what came of it."""
+"""Searches over recipes: specification, execution and results."""

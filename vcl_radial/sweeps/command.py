@@ -1,4 +1,4 @@
-"""A sweep from its name to its folder: what `vcl-radial sweep` does."""
+"""Read, check and carry out a sweep: what `vcl-radial sweep` does."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from vcl_radial.runs.processes import start_server
 from vcl_radial.runs.runner import available_cores, default_lanes, with_threads
 from vcl_radial.sweeps.driver import Driver
 from vcl_radial.sweeps.folder import SweepFolder
+from vcl_radial.sweeps.plans import Plan, read
 from vcl_radial.sweeps.progress import Progress
-from vcl_radial.sweeps.specification import Plan, read
 from vcl_radial.sweeps.storage import opened
 from vcl_radial.sweeps.study import Study
 
@@ -42,22 +42,22 @@ def sweep(
     The same call resumes after an interruption. `report` writes the best recipes and all trials.
 
     Args:
-        name: of a shipped sweep, or the path of a .toml file.
-        trials: of each method; None for the number in the file.
+        name: name of a shipped sweep, or the path of a .toml file.
+        trials: number of trials per method; None for the number in the file.
         out: the folder of the results, with a folder for each sweep.
         jobs: runs at a time; None for one per core, but one on a GPU.
         lanes: runs of one shape that train together; None for the track's number.
         device: "auto", "cpu" or "cuda".
         data_dir: the folder of the data; None for $VCL_RADIAL_DATA.
-        storage: the URL of a database to show the trials in, with Optuna.
-        executor: what makes another executor than worker processes on this machine.
+        storage: the URL of a database to which Optuna writes the trials.
+        executor: a factory of an executor; None for worker processes on this machine.
 
     Returns:
-        A study for each method: its `trials`, their `results` by number, and the number of the
-        `best()`.
+        A study per method with its `trials`, their `results` by number, and the number of the
+        `best()` one.
 
     Raises:
-        UserError: a name, a key, a value or the data are wrong; what was finished stays.
+        UserError: a name, a key, a value or the data are wrong; finished runs stay.
     """
     plans = read(name, trials)
     track, out, data = plans[0].track, Path(out), checked_folder(data_dir)
@@ -65,36 +65,36 @@ def sweep(
     check_output(out)
     track.check_files([plan.base for plan in plans], data)
     command = command_line("sweep", name, trials=trials, lanes=lanes)
-    place = RunContext(out, data, device_of(device, track, executor), command=command)
-    return perform_sweep(plans, place, jobs=jobs, lanes=lanes, storage=storage, executor=executor)
+    context = RunContext(out, data, device_of(device, track, executor), command=command)
+    return perform_sweep(plans, context, jobs=jobs, lanes=lanes, storage=storage, executor=executor)
 
 
 def perform_sweep(
     plans: Sequence[Plan],
-    place: RunContext,
+    context: RunContext,
     *,
     jobs: int | None = None,
     lanes: int | None = None,
     storage: str | None = None,
     executor: MakeExecutor | None = None,
 ) -> list[Study]:
-    """Carry a sweep out in `<place.out>/<name>`, going on where it was left.
+    """Carry out a sweep in `<context.out>/<name>`; it resumes if the folder exists.
 
     Args:
-        plans: what is searched.
-        place: where runs compute, read and write.
+        plans: the plans of the sweep.
+        context: device and folders of the runs.
         jobs: runs (or batches of lanes) at a time; None for one per core, but one on a GPU.
-        lanes: runs of one shape that go together; None for the track's number,
-            but 1 with pruning.
-        storage: the URL of a database to show the trials in; or None.
-        executor: what makes another executor than the local one.
+        lanes: runs of one shape that train together; None for the track's number, but 1 with
+            pruning.
+        storage: the URL of a database to which Optuna writes the trials; or None.
+        executor: a factory of an executor; None for worker processes on this machine.
 
     Raises:
-        UserError: something the user can mend; what was finished stays.
+        UserError: a fault that the user can fix; finished runs stay.
     """
     track, prunes = plans[0].track, plans[0].sweep.pruning is not None
-    on_gpu = place.device == "cuda"
-    lanes = lanes or (1 if prunes else default_lanes(track, place.device))
+    on_gpu = context.device == "cuda"
+    lanes = lanes or (1 if prunes else default_lanes(track, context.device))
     jobs = jobs or (1 if on_gpu else available_cores())
     if lanes > 1 and not track.has_lanes:
         raise UserError(
@@ -102,23 +102,24 @@ def perform_sweep(
         )
     if lanes > 1 and prunes:
         raise UserError("--lanes: a sweep with [pruning] stops runs one by one; use --lanes 1")
-    plans = [plan.at(place.data_dir) for plan in plans]
-    folder = SweepFolder(place.out / plans[0].name)
+    plans = [plan.at(context.data_dir) for plan in plans]
+    folder = SweepFolder(context.out / plans[0].name)
     with folder.locked():
-        # Once before all runs: one message for all. An option is checked where a method is made.
+        # Checked once before all runs, so that a fault is reported once. Making a method checks its
+        # options.
         examples = [(plan, parameters) for plan in plans for parameters in plan.space.examples]
         runs = [plan.run(parameters, plan.base.seed) for plan, parameters in examples]
-        track.check_data(runs, place.data_dir)
+        track.check_data(runs, context.data_dir)
         owner = folder.claim(plans)
         with opened(storage) as database:
             studies = [Study(plan, database, owner) for plan in plans]
             how = f"{jobs} at a time" if executor is None else "on a cluster"
             with Progress(studies, str(folder.path), how) as progress:
                 driver = Driver(studies, folder, lanes, progress)
-                runs_at = replace(with_threads(place, track, jobs), out=folder.runs)
+                runs_at = replace(with_threads(context, track, jobs), out=folder.runs)
                 workers = jobs if jobs > 1 and executor is None else 0
                 if workers:
-                    start_server(place.device, *track.worker_modules)
+                    start_server(context.device, *track.worker_modules)
                 make = executor or partial(LocalExecutor, workers=workers)
                 driver.carry_out(make(track, runs_at, on_step=driver.on_step))
     return studies

@@ -41,27 +41,27 @@ _PARTS = (("nothing learnt", "#5c5c5c"), ("between", "#c8c8c8"), ("good", "#009e
 
 def distribution(
     searched: Sequence[SearchResult],
-    words: str,
+    label: str,
     level: Levels | None,
     *,
     higher_is_better: bool = True,
 ) -> Figure:
-    """How many configurations reach a score, method by method; and the shares of the levels.
+    """Draw the share of configurations that reach a score, per method, and the shares of levels.
 
-    The view of Farquhar, Osborne and Gal 2020, Fig. 4.
+    The figure follows Farquhar, Osborne and Gal 2020, Fig. 4.
 
     Args:
-        searched: the methods on one benchmark.
-        words: what the score is called.
-        level: None to draw no levels.
-        higher_is_better: else a configuration reaches what it is not above.
+        searched: results of the methods on one benchmark.
+        label: the name of the score.
+        level: levels to draw, or None.
+        higher_is_better: if false, a configuration reaches every score that it is not above.
     """
     scored = [one for one in searched if counted(one)]
     with house_style():
         figure = Figure(figsize=(4.0 if level is None else 7.6, 2.9), layout="constrained")
         axes = figure.subplots(1, 1 if level is None else 2, squeeze=False)[0]
         _curves(axes[0], scored, level, higher_is_better)
-        axes[0].set_xlabel(words)
+        axes[0].set_xlabel(label)
         axes[0].set_ylabel("configurations that reach it (%)")
         if level is not None:
             _bars(axes[1], {one.method: shares(one, level) for one in scored})
@@ -69,15 +69,15 @@ def distribution(
 
 
 def cost_against_score(
-    searched: Sequence[SearchResult], words: str, direction: Direction
+    searched: Sequence[SearchResult], label: str, direction: Direction
 ) -> Figure:
-    """Every configuration: seconds of one run (training and evaluation) and score.
+    """Draw every configuration by the seconds of one run (training and evaluation) and its score.
 
-    The line of a method leads over those that no cheaper one equals.
+    The line of a method joins the configurations that are better than all cheaper ones.
 
     Args:
-        searched: the methods on one benchmark.
-        words: what the score is called.
+        searched: results of the methods on one benchmark.
+        label: the name of the score.
         direction: "maximize" or "minimize".
     """
     styles = method_styles([one.method for one in searched])
@@ -94,31 +94,31 @@ def cost_against_score(
                 axes.step(x, bests, where="post", color=style.colour, linewidth=1.2, zorder=1)
         logarithmic(axes, "x")
         axes.set_xlabel("seconds of a run, training and evaluation")
-        axes.set_ylabel(words)
+        axes.set_ylabel(label)
         axes.grid(color=FAINT, linewidth=0.4)
         axes.legend(loc="best", frameon=False, fontsize=SMALL_SIZE)
     return figure
 
 
 def parallel(
-    one: SearchResult, keys: Mapping[str, Searchable], words: str, direction: Direction
+    search: SearchResult, keys: Mapping[str, Searchable], label: str, direction: Direction
 ) -> Figure:
-    """Optuna's parallel coordinates of the configurations of one method that have a score.
+    """Draw Optuna's parallel coordinates of the configurations of one method that have a score.
 
-    A configuration that a key does not belong to has the value `None` there.
+    A configuration without a key has the value `None` there.
 
     Args:
-        one: what was tried.
-        keys: what was searched.
-        words: what the score is called.
+        search: results of one method.
+        keys: the searched keys.
+        label: the name of the score.
         direction: "maximize" or "minimize".
     """
     from matplotlib import pyplot
     from optuna.visualization.matplotlib import plot_parallel_coordinate
 
     with house_style(), mpl.rc_context({"axes.spines.right": True}), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that the plot is experimental
-        axes = plot_parallel_coordinate(study_of(one, keys, direction), target_name=words)
+        warnings.simplefilter("ignore")  # Optuna warns that the plot is experimental
+        axes = plot_parallel_coordinate(study_of(search, keys, direction), target_name=label)
         figure = axes.get_figure(root=True)
         assert figure is not None
         figure.set_size_inches(1.6 + 1.1 * len(keys), 3.4)
@@ -134,25 +134,25 @@ def parallel(
 
 
 def _visible(colours: Colormap) -> Colormap:
-    """Without the end that is white on white."""
+    """A colour map without the white end, which is invisible on white."""
     white_first = sum(colours(0.0)[:3]) > sum(colours(1.0)[:3])
     ends = (0.25, 1.0) if white_first else (0.0, 0.75)
     return ListedColormap(colours(np.linspace(*ends, 256)))
 
 
-def along_numbers(one: SearchResult, words: str) -> Figure:
-    """The score along each number of a grid, a line for each combination of all other keys.
+def along_numbers(search: SearchResult, label: str) -> Figure:
+    """Draw the score along each number of a grid, one line per combination of all other keys.
 
-    A combination in which no number varies is a level line in all panels.
+    A combination in which no number varies is a horizontal line in all panels.
 
     Args:
-        one: what was tried, with a number that varies.
-        words: what the score is called.
+        search: results of one method, with a number that varies.
+        label: the name of the score.
     """
-    tried, panels = _scored(one), numbers_of(one)
+    scored, panels = _scored(search), numbers_of(search)
     drawn = {trial.number for lines in panels.values() for line in lines.values() for trial in line}
-    # Two that differ in a panel's key alone would be on a line.
-    rest = [trial for trial in tried if trial.number not in drawn]
+    # Trials that differ only in the key of a panel are on one of its lines.
+    rest = [trial for trial in scored if trial.number not in drawn]
     levels = {_named(trial.parameters, panels): trial.score for trial in rest}
     looks = line_looks([*dict.fromkeys(chain(*panels.values())), *levels])
     entries: dict[str, Artist] = {}
@@ -161,15 +161,15 @@ def along_numbers(one: SearchResult, words: str) -> Figure:
         figure = Figure(figsize=(1.6 + 3.4 * len(panels), height), layout="constrained")
         row = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
         for axes, (key, lines) in zip(row, panels.items(), strict=True):
-            for label, line in lines.items():
-                entries[label] = _line(axes, key, line, looks[label])
-            for label, score in levels.items():
-                colour = looks[label].style.colour
-                entries[label] = axes.axhline(score or 0.0, color=colour, linestyle=DASHES[2])
+            for name, line in lines.items():
+                entries[name] = _line(axes, key, line, looks[name])
+            for name, score in levels.items():
+                colour = looks[name].style.colour
+                entries[name] = axes.axhline(score or 0.0, color=colour, linestyle=DASHES[2])
             _number_axis(axes, {float(trial.parameters[key]) for trial in chain(*lines.values())})
             axes.set_xlabel(key)
             axes.grid(axis="y", color=FAINT, linewidth=0.4)
-        row[0].set_ylabel(words)
+        row[0].set_ylabel(label)
         figure.legend(
             entries.values(),
             entries,
@@ -195,7 +195,7 @@ def _line(axes: Axes, key: str, line: Sequence[TrialResult], look: LineLook) -> 
 
 
 def _number_axis(axes: Axes, values: Collection[float]) -> None:
-    """Ticks where the values are; a logarithmic axis where they are far apart."""
+    """Set ticks at the values; use a logarithmic axis if they are far apart."""
     if min(values) > 0 and max(values) > 8 * min(values):
         axes.set_xscale("log")
     axes.xaxis.set_major_locator(FixedLocator(sorted(values)))
@@ -204,24 +204,24 @@ def _number_axis(axes: Axes, values: Collection[float]) -> None:
 
 
 Line = list[TrialResult]
-"""Trials that differ in one number, in its order."""
+"""Trials that differ in one number, sorted by it."""
 
 
-def numbers_of(one: SearchResult) -> dict[str, dict[str, Line]]:
-    """For each number that varies, the lines along it by what all other keys are."""
-    tried = _scored(one)
-    keys = dict.fromkeys(key for trial in tried for key in trial.parameters)
-    return {key: lines for key in keys if (lines := _lines_along(key, tried))}
+def numbers_of(search: SearchResult) -> dict[str, dict[str, Line]]:
+    """For each number that varies, the lines along it, by the values of all other keys."""
+    scored = _scored(search)
+    keys = dict.fromkeys(key for trial in scored for key in trial.parameters)
+    return {key: lines for key in keys if (lines := _lines_along(key, scored))}
 
 
-def _scored(one: SearchResult) -> list[TrialResult]:
-    tried = sorted(one.trials, key=lambda trial: trial.number)
-    return [trial for trial in tried if trial.score is not None]
+def _scored(search: SearchResult) -> list[TrialResult]:
+    trials = sorted(search.trials, key=lambda trial: trial.number)
+    return [trial for trial in trials if trial.score is not None]
 
 
-def _lines_along(key: str, tried: Sequence[TrialResult]) -> dict[str, Line]:
+def _lines_along(key: str, scored: Sequence[TrialResult]) -> dict[str, Line]:
     lines: dict[str, Line] = {}
-    for trial in tried:
+    for trial in scored:
         value = trial.parameters.get(key)
         if isinstance(value, int | float) and not isinstance(value, bool):
             lines.setdefault(_named(trial.parameters, [key]), []).append(trial)
@@ -232,17 +232,17 @@ def _lines_along(key: str, tried: Sequence[TrialResult]) -> dict[str, Line]:
     }
 
 
-def _named(parameters: Parameters, but: Collection[str]) -> str:
-    """A configuration but for some keys, in words."""
-    left = {key.rpartition(".")[2]: value for key, value in parameters.items() if key not in but}
-    return ", ".join(f"{name} = {cell(value)}" for name, value in left.items())
+def _named(parameters: Parameters, without: Collection[str]) -> str:
+    """The label of a configuration without some of its keys."""
+    kept = {k.rpartition(".")[2]: value for k, value in parameters.items() if k not in without}
+    return ", ".join(f"{name} = {cell(value)}" for name, value in kept.items())
 
 
 def importance(table: pd.DataFrame) -> Figure:
-    """Bars for fANOVA, one for each method, and a mark for PED-ANOVA.
+    """Draw a bar per method for fANOVA, and a mark for PED-ANOVA.
 
     Args:
-        table: what `importances` returned, with at least a row.
+        table: a table of `importances` with at least one row.
     """
     methods, keys = (list(dict.fromkeys(table[column])) for column in ("method", "key"))
     styles = method_styles(methods)
@@ -284,10 +284,10 @@ def _curves(
         label = f"{method} ({len(scores)})"
         axes.step(x, y, where="post", color=styles[method].colour, linewidth=1.6, label=label)
     lines = {} if level is None else {"nothing learnt": level.nothing, "good": level.good}
-    for words, value in lines.items():
+    for name, value in lines.items():
         if low < value < high:
             axes.axvline(value, color=QUIET_INK, linestyle=(0, (1, 1.5)), linewidth=0.9)
-            axes.text(value, 103.0, words, ha="center", color=QUIET_INK, fontsize=SMALL_SIZE)
+            axes.text(value, 103.0, name, ha="center", color=QUIET_INK, fontsize=SMALL_SIZE)
     axes.set_xlim(low - margin, high + margin)
     axes.set_ylim(0.0, 102.0)
     axes.grid(axis="y", color=FAINT, linewidth=0.4)

@@ -1,8 +1,8 @@
-"""A sweep's folder: what is searched, the runs, the database and the table of trials.
+"""The folder of a sweep: its specification, its runs and the table of trials.
 
-Below `<out>/<name>/`: `sweep.toml`, what is searched, with the recipes that it starts from;
-`trials.csv`, a row for each trial; `runs/`, ordinary run folders; `spent.json`, the time that a
-sweep with `hours` has taken; `lock`, held while somebody works in it.
+`<out>/<name>/` holds `sweep.toml`, the searched keys with the initial recipes; `trials.csv`, one
+row per trial; `runs/`, ordinary run folders; `spent.json`, the time that a sweep with `hours` has
+taken; `lock`, locked while a sweep is running.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from vcl_radial.files.reading import parse_toml, read_json, read_text
 from vcl_radial.runs import tracks
 from vcl_radial.runs.folder import RunFolder, write_atomically
 from vcl_radial.runs.spec import RunSpec
+from vcl_radial.sweeps.plans import Plan
 from vcl_radial.sweeps.space import Parameters
-from vcl_radial.sweeps.specification import Plan
 from vcl_radial.sweeps.study import Study
 
 COLUMNS = (
@@ -40,20 +40,20 @@ COLUMNS = (
     "standard_error",
     "words",
 )
-"""Of trials.csv, `chosen_for` where settings are chosen per seed; the searched keys follow."""
+"""Columns of trials.csv before the searched keys; `chosen_for` only for settings per seed."""
 
 _MAY_CHANGE = ("owner", "description", "trials", "hours", "benchmark", "method", "checksums")
 
 
 @dataclass(frozen=True)
 class SweepFolder:
-    """`<out>/<name>/`."""
+    """The folder `<out>/<name>/`."""
 
     path: Path
 
     @property
     def runs(self) -> Path:
-        """Where the run folders lie."""
+        """The folder of the run folders."""
         return self.path / "runs"
 
     def run(self, run: RunSpec) -> RunFolder[Any]:
@@ -63,10 +63,10 @@ class SweepFolder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Nobody else works in it meanwhile.
+        """Lock the folder inside.
 
         Raises:
-            UserError: somebody does, or the folder cannot be written to.
+            UserError: another sweep holds the lock, or the folder cannot be written to.
         """
         from filelock import FileLock, Timeout
 
@@ -76,7 +76,7 @@ class SweepFolder:
             lock.acquire()
         except Timeout:
             raise UserError(
-                f"{self.path}: another sweep is at work in this folder; wait for it, stop it, or "
+                f"{self.path}: another sweep is running in this folder; wait for it, stop it, or "
                 "choose another folder with --out"
             ) from None
         except OSError as error:
@@ -89,7 +89,7 @@ class SweepFolder:
             lock.release()
 
     def claim(self, plans: Sequence[Plan]) -> str:
-        """Write down what is searched, or see that it is the same; the folder's own name.
+        """Write the specification, or check that it is the same; return the folder's id.
 
         Raises:
             UserError: the folder holds another sweep.
@@ -100,7 +100,7 @@ class SweepFolder:
         if path.exists():
             known = read_described(path)
             if known is None:
-                print(f"{path}: damaged; written anew", flush=True)
+                print(f"{path}: damaged; written again", flush=True)
             else:
                 owner = known["owner"]
                 try:
@@ -122,7 +122,7 @@ class SweepFolder:
         write_atomically(self.path / "trials.csv", table(studies))
 
     def read_spent(self) -> tuple[float, dict[str, int]]:
-        """The seconds that the sweep has taken, and how many trials each search has asked for."""
+        """Read the seconds that the sweep has taken, and the number of trials of each search."""
         try:
             table = read_json(self.path / "spent.json")
             return float(table["seconds"]), {str(k): int(n) for k, n in table["trials"].items()}
@@ -130,49 +130,49 @@ class SweepFolder:
             return 0.0, {}
 
     def write_spent(self, seconds: float, trials: dict[str, int]) -> None:
-        """Write down what `read_spent` reads."""
+        """Write the values that `read_spent` reads."""
         text = json.dumps({"seconds": seconds, "trials": trials}, indent=2)
         write_atomically(self.path / "spent.json", f"{text}\n")
 
 
 def described(plans: Sequence[Plan]) -> dict[str, Any]:
-    """What a sweep searches, and the settings that its runs start from, as TOML holds it."""
+    """The table of `sweep.toml`: the keys of the sweep, and the initial settings of its runs."""
     sweep = plans[0].sweep.model_dump(exclude_none=True)
     for key in ("resplit", "per_seed", "shares"):
         if not sweep[key]:
-            del sweep[key]  # the table of a sweep from before there was this key
+            del sweep[key]  # older sweeps have no such key
     searched = {
-        key: {k: v for k, v in what.items() if v not in ({}, None)}
-        for key, what in sweep.pop("search").items()
+        key: {k: v for k, v in domain.items() if v not in ({}, None)}
+        for key, domain in sweep.pop("search").items()
     }
     starts = [plan.base.settings() for plan in plans]
     if not plans[0].sweep.per_seed:
         for start in starts:
             del start["seed"]
-    own = {plan.label: found for plan in plans if (found := _own_choices(plan))}
-    return {**sweep, **({"checksums": own} if own else {}), "search": searched, "start": starts}
+    sums = {plan.label: labelled for plan in plans if (labelled := _choice_checksums(plan))}
+    return {**sweep, **({"checksums": sums} if sums else {}), "search": searched, "start": starts}
 
 
-def _own_choices(plan: Plan) -> dict[str, str]:
-    """Checksums of code and data of the user's own that are searched: their names say too little.
+def _choice_checksums(plan: Plan) -> dict[str, str]:
+    """Checksums of a user's code and data among the choices, as their names may stay the same.
 
-    What is there from the start on stands with that.
+    The initial settings hold the checksums of their code and data.
     """
     base = _checksums(plan.base)
     examples = plan.space.examples
-    found = {}
-    for key, what in plan.sweep.search.items():
-        for value in what.extremes():
-            example = next((held for held in examples if held.get(key) == value), None)
+    by_choice = {}
+    for key, domain in plan.sweep.search.items():
+        for value in domain.extremes():
+            example = next((e for e in examples if e.get(key) == value), None)
             if isinstance(value, str) and example is not None:
                 sums = _checksums(_run_with(plan, key, value, example))
                 if sums != base:
-                    found[f"{key} = {value!r}"] = " ".join(sums)
-    return found
+                    by_choice[f"{key} = {value!r}"] = " ".join(sums)
+    return by_choice
 
 
 def _run_with(plan: Plan, key: str, value: str, example: Parameters) -> RunSpec:
-    """A run whose key has a value; the rest is the plan's, or that of an example if it must be."""
+    """A run with a value of a key; other keys are the plan's, or the example's if necessary."""
     try:
         return plan.run({key: value}, plan.base.seed)
     except UserError:
@@ -188,7 +188,7 @@ def _checksums(run: RunSpec) -> list[str]:
 
 
 def read_described(path: Path) -> dict[str, Any] | None:
-    """What `claim` wrote, or None if it is damaged."""
+    """Read the table that `claim` wrote; None if it is damaged."""
     try:
         stamp, text = read_text(path).split("\n", 1)
         if stamp != f"# sha256 {hashlib.sha256(text.encode()).hexdigest()}":
@@ -204,7 +204,7 @@ def read_described(path: Path) -> dict[str, Any] | None:
 
 
 def table(studies: Sequence[Study]) -> str:
-    """One row for each trial that has ended, as CSV: the same for the same sweep, to the byte."""
+    """The CSV of all trials that have ended; equal sweeps give equal bytes."""
     sweep = studies[0].plan.sweep
     columns = columns_of(per_seed=sweep.per_seed)
     text = io.StringIO()
@@ -214,33 +214,33 @@ def table(studies: Sequence[Study]) -> str:
         for number, result in sorted(study.results.items()):
             parameters: Parameters = study.trials[number].parameters
             base = study.plan.base
-            about = {"benchmark": base.benchmark, "method": base.method, "trial": number}
-            about |= {"chosen_for": study.plan.chosen_for, **vars(result)}
-            values = [*(about[column] for column in columns), *map(parameters.get, sweep.search)]
+            row = {"benchmark": base.benchmark, "method": base.method, "trial": number}
+            row |= {"chosen_for": study.plan.chosen_for, **vars(result)}
+            values = [*(row[column] for column in columns), *map(parameters.get, sweep.search)]
             writer.writerow(map(cell, values))
     return text.getvalue()
 
 
 def columns_of(*, per_seed: bool) -> list[str]:
-    """The columns of trials.csv before those of the keys."""
+    """The columns of trials.csv before the searched keys."""
     return [column for column in COLUMNS if per_seed or column != "chosen_for"]
 
 
 def label_of(start: Mapping[str, Any]) -> str:
-    """`Plan.label`, from the settings that a search starts from; per seed they name the seed."""
-    chosen_for = [tracks.of(start).selection_unit(start)] if "seed" in start else []
+    """The `Plan.label` of the initial settings of a search; these have a seed if it is per seed."""
+    chosen_for = [tracks.from_tables(start).selection_unit(start)] if "seed" in start else []
     return "/".join([start["benchmark"], start["method"], *chosen_for])
 
 
 def cell(value: Any) -> str:
-    """A value as trials.csv has it; nothing where there is none."""
+    """The text of a value in trials.csv; empty for None."""
     if value is None:
         return ""
     return value if isinstance(value, str) else repr(value)
 
 
 def _difference(known: dict[str, Any], table: dict[str, Any]) -> str | None:
-    """What makes it another sweep; a longer one, or one of further methods, is the same."""
+    """The first difference between two sweeps; more trials or methods make no difference."""
     more = {*_MAY_CHANGE, *(["seeds"] if table.get("per_seed") else [])}
     for key in sorted((known.keys() | table.keys()) - more):
         old, new = known.get(key), table.get(key)
@@ -250,7 +250,7 @@ def _difference(known: dict[str, Any], table: dict[str, Any]) -> str | None:
             if any(one != other for one, other in pairs):
                 if all({**one, "code": ""} == {**other, "code": ""} for one, other in pairs):
                     return "code of the classes or functions that you have written"
-                return f"recipe or {tracks.of(table[key][0]).spec.DATA} to start from"
+                return f"recipe or {tracks.from_tables(table[key][0]).spec.DATA} to start from"
         elif isinstance(old, dict) and isinstance(new, dict) and old != new:
             return f"{key}.{next(k for k in sorted(old | new) if old.get(k) != new.get(k))}"
         elif old != new:

@@ -1,4 +1,4 @@
-"""The report of a folder, of finished runs or of a sweep: what `vcl-radial report` does."""
+"""Write the report of a folder of finished runs or of a sweep: what `vcl-radial report` does."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ def report(
 ) -> Path:
     """Write the tables and figures of all finished runs below a folder, and one HTML page.
 
-    For the folder of a sweep: the best recipes, all trials, which keys matter, and what a score
-    costs.
+    For the folder of a sweep it writes the best recipes, all trials, the importance of keys, and
+    the cost of scores.
 
     Args:
         folder: the `out` of `run`, or a sweep's folder.
-        to: where to write; None for the folder `report` within it.
+        to: the folder of the report; None for the folder `report` within the first one.
         first: methods to show first; by default radial-vcl and gaussian-vcl.
         evidence: whether the runs are written beside each report, in few small files that `report`
             reads too.
-        trust: whether modules that files in the folder name may be imported: this runs code of
-            whoever wrote the folder.
+        trust: whether modules that files in the folder name may be imported; this runs code of the
+            author of the folder.
         data_dir: the folder of the data, for photographs that the report shows.
-        top: of a sweep, the configurations of each method to write as recipes; None for 1.
-        by: of a sweep, the score to rank by; None for the one that was searched for.
+        top: number of configurations per method to write as recipes, for a sweep; None for 1.
+        by: the score to rank by, for a sweep; None for the objective of the sweep.
 
     Returns:
         The folder of the report; its page is `index.html`.
@@ -50,7 +50,7 @@ def report(
             be written.
     """
     folder = Path(folder)
-    of_sweep: dict[str, Any] = {name: v for name, v in (("top", top), ("by", by)) if v is not None}
+    sweep_options: dict[str, Any] = {k: v for k, v in (("top", top), ("by", by)) if v is not None}
     command = command_line(
         "report",
         str(folder),
@@ -59,7 +59,7 @@ def report(
         evidence=evidence,
         first=list(first),
         trust=trust,
-        **of_sweep,
+        **sweep_options,
     )
     into = folder / "report" if to is None else Path(to)
     if to is None and into.is_symlink():  # a folder from outside must not lead elsewhere
@@ -67,12 +67,12 @@ def report(
     is_sweep = (folder / "sweep.toml").is_file()
     if is_sweep and (first or evidence):
         raise UserError(
-            f"--{'first' if first else 'evidence'}: {folder} is a sweep's folder, whose report is "
-            "of its trials; leave it out, or give the folder of runs"
+            f"--{'first' if first else 'evidence'}: {folder} is a sweep's folder, whose report "
+            "shows its trials; leave it out, or give the folder of runs"
         )
-    if of_sweep and not is_sweep:
+    if sweep_options and not is_sweep:
         raise UserError(
-            f"--{next(iter(of_sweep))}: {folder} is not a sweep's folder; give the one that "
+            f"--{next(iter(sweep_options))}: {folder} is not a sweep's folder; give the one that "
             "`sweep` named"
         )
     with consent(trust):

@@ -1,4 +1,4 @@
-"""How much each searched key matters for the score."""
+"""The importance of each searched key for the score."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     import optuna
 
 FEWEST = 4
-"""Trials with a score, below which nothing is said."""
+"""Smallest number of trials with a score for which importances are computed."""
 
 
 def importances(
     searched: Sequence[SearchResult], keys: Mapping[str, Searchable], direction: Direction
 ) -> pd.DataFrame:
-    """The importance of every key, by Optuna's evaluators; the shares of a method add up to 1.
+    """Compute the importance of every key by Optuna's evaluators; a method's shares add up to 1.
 
     `fanova`: the share of the variance of the score that a random forest's fit owes to the key by
     itself (Hutter, Hoos & Leyton-Brown, ICML 2014), for keys that all trials have. `ped_anova`:
@@ -30,13 +30,13 @@ def importances(
     IJCAI 2023), for all keys.
 
     Args:
-        searched: the methods on one benchmark.
-        keys: what was searched.
+        searched: results of the methods on one benchmark.
+        keys: the searched keys.
         direction: "maximize" or "minimize".
 
     Returns:
-        `method, key, fanova, ped_anova`, most important first; nan where it is not defined. No
-        rows for a method with too few trials, or with one score only.
+        A table `method, key, fanova, ped_anova`, most important first; nan where a value is not
+        defined. A method with too few trials, or with one score only, has no rows.
     """
     from optuna.importance import (
         FanovaImportanceEvaluator,
@@ -45,16 +45,16 @@ def importances(
     )
 
     rows = []
-    for one in searched:
-        study = study_of(one, keys, direction)
+    for search in searched:
+        study = study_of(search, keys, direction)
         if len(study.trials) < FEWEST or len({trial.value for trial in study.trials}) == 1:
             continue
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that an evaluator is experimental
+            warnings.simplefilter("ignore")  # Optuna warns that an evaluator is experimental
             fanova = get_param_importances(study, evaluator=FanovaImportanceEvaluator(seed=0))
             ped_anova = get_param_importances(study, evaluator=PedAnovaImportanceEvaluator())
         rows += [
-            (one.method, key, fanova.get(key), ped_anova.get(key))
+            (search.method, key, fanova.get(key), ped_anova.get(key))
             for key in keys
             if any(key in trial.params for trial in study.trials)
         ]
@@ -66,14 +66,14 @@ def importances(
 
 
 def study_of(
-    one: SearchResult, keys: Mapping[str, Searchable], direction: Direction
+    search: SearchResult, keys: Mapping[str, Searchable], direction: Direction
 ) -> optuna.Study:
-    """The trials with a score as a study, for Optuna's evaluators and plots."""
+    """Make an Optuna study of the trials with a score, for Optuna's evaluators and plots."""
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     study = optuna.create_study(direction=direction)
-    for trial in one.trials:
+    for trial in search.trials:
         if trial.score is not None:
             study.add_trial(
                 optuna.trial.create_trial(

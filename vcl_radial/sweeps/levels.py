@@ -1,4 +1,4 @@
-"""What counts as having learnt nothing, and as good."""
+"""Levels of a score: what counts as having learnt nothing, and what as good."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from vcl_radial.sweeps.results import SearchResult
 
 @dataclass(frozen=True)
 class Levels:
-    """What counts as having learnt nothing, and as good.
+    """Scores that count as having learnt nothing, and as good.
 
     Attributes:
-        nothing: below it a configuration has learnt nothing.
-        good: from it on a configuration is good.
-        words: where they come from.
+        nothing: a configuration with a lower score has learnt nothing.
+        good: a configuration with this score or a higher one is good.
+        explanation: text on the origin of the levels.
     """
 
     nothing: float
     good: float
-    words: str
+    explanation: str
 
 
 @dataclass(frozen=True)
 class Shares:
-    """What became of the configurations of a method, in per cent of those that were tried.
+    """Shares of a method's configurations that learn nothing or are good, in per cent.
 
-    A diverged trial has learnt nothing; those given up or failed have no score and do not count.
+    A diverged trial has learnt nothing; pruned or failed trials have no score and do not count.
     """
 
     nothing: float
@@ -37,15 +37,15 @@ class Shares:
 
 
 def levels(searched: Sequence[SearchResult]) -> Levels | None:
-    """The levels for a score: a tenth and nine tenths of the way from chance to the best.
+    """The levels of a score: a tenth and nine tenths of the way from chance to the best.
 
-    Chance is the mean score without training, the best that of all methods.
+    Chance is the mean score without training, the best score that of all methods.
 
     Args:
-        searched: the methods on one benchmark.
+        searched: results of the methods on one benchmark.
 
     Returns:
-        None where no trial finished.
+        The levels; None if no trial finished.
     """
     chances = [s.chance for s in searched if s.chance is not None]
     scores = [t.score for s in searched for t in s.trials if t.score is not None]
@@ -53,15 +53,15 @@ def levels(searched: Sequence[SearchResult]) -> Levels | None:
         return None
     chance, best = float(np.mean(chances)), max(scores)
     nothing, good = (chance + part * (best - chance) for part in (0.1, 0.9))
-    words = (
+    explanation = (
         f"nothing learnt: below {nothing:.1f}, a tenth of the way from chance to best; good: from "
         f"{good:.1f}, nine tenths of that way"
     )
-    return Levels(nothing, good, words)
+    return Levels(nothing, good, explanation)
 
 
 def shares(searched: SearchResult, level: Levels) -> Shares:
-    """How many configurations of a method learn nothing, and how many are good."""
+    """The shares of a method's configurations that learn nothing, and that are good."""
     scores = np.array(counted(searched))
     if len(scores) == 0:
         return Shares(0.0, 0.0)
@@ -70,7 +70,7 @@ def shares(searched: SearchResult, level: Levels) -> Shares:
 
 
 def counted(searched: SearchResult) -> list[float]:
-    """The scores that count; nan for a diverged trial, which reaches none."""
+    """The scores that count; nan for a diverged trial, which reaches no score."""
     return [
         t.score if t.score is not None else float("nan")
         for t in searched.trials

@@ -1,4 +1,4 @@
-"""What came of a trial, from what the folders of its runs hold."""
+"""The outcome of a trial, read from the folders of its runs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _OUTCOMES: dict[Status, Outcome] = {
 
 
 def run_fault(folder: RunFolder[Any]) -> str | None:
-    """Why a folder does not hold its run, finished and unharmed ("not finished"), or None."""
+    """Why a folder does not hold its finished run, such as "not finished"; None if it does."""
     fault = folder.fault()
     if fault is not None:
         return fault
@@ -36,22 +36,22 @@ def run_fault(folder: RunFolder[Any]) -> str | None:
 
 
 def ended(folder: RunFolder[Any], thresholds: Sequence[PruningThreshold]) -> RunOutcome | None:
-    """How a run ended, by what its folder holds; None where something is left to be done.
+    """The outcome of a run by the files of its folder; None where it is to be continued.
 
-    A run that fell below a threshold was pruned there, even if another trial took it further. One
-    that failed is tried again.
+    A run that fell below a threshold was pruned there, even if another trial continued it. A run
+    that failed is repeated.
     """
     run = folder.run
     fault = run_fault(folder)
     if thresholds:
-        words = fallen_below(thresholds, _scores_so_far(folder), tracks.find(run.TRACK).step)
-        if words is not None:
-            return RunOutcome(run, "pruned", words)
+        reason = fallen_below(thresholds, _scores_so_far(folder), tracks.find(run.TRACK).step)
+        if reason is not None:
+            return RunOutcome(run, "pruned", reason)
     if fault is None:
         folder.discard_leftover()
         return RunOutcome(run, "finished")
-    words = divergence(folder.path)
-    return None if words is None else RunOutcome(run, "diverged", words)
+    reason = divergence(folder.path)
+    return None if reason is None else RunOutcome(run, "diverged", reason)
 
 
 def result(
@@ -60,9 +60,9 @@ def result(
     """The result of a trial.
 
     Args:
-        trial: a trial of which nothing is left to be done.
-        ends: how its runs ended, by seed.
-        folders: of its runs, by seed, the first one first.
+        trial: a trial whose runs have all ended.
+        ends: outcomes of its runs, by seed.
+        folders: folders of its runs, by seed, the first seed first.
     """
     sweep = trial.plan.sweep
     scores_so_far = {} if sweep.pruning is None else _scores_so_far(next(iter(folders.values())))
@@ -80,14 +80,14 @@ def result(
         if end.status == "finished":
             value = score(folders[seed], sweep.objective)
             if value is None:
-                words = f"seed {seed}: {sweep.objective} is not defined for this method"
-                return Result("failed", words=words, scores_so_far=scores_so_far)
+                reason = f"seed {seed}: {sweep.objective} is not defined for this method"
+                return Result("failed", words=reason, scores_so_far=scores_so_far)
             if math.isfinite(value):
                 scores.append(value)
                 continue
             end = RunOutcome(end.run, "diverged", f"{sweep.objective} is {value}")
-        words = f"seed {seed}: {end.fault}"
-        return Result(_OUTCOMES[end.status], words=words, scores_so_far=scores_so_far)
+        reason = f"seed {seed}: {end.fault}"
+        return Result(_OUTCOMES[end.status], words=reason, scores_so_far=scores_so_far)
     mean, spread = mean_and_standard_error(scores)
     return Result("finished", mean, None if math.isnan(spread) else spread, None, scores_so_far)
 
@@ -100,7 +100,9 @@ def score(folder: RunFolder[Any], objective: str) -> float | None:
     """
     scored_on = read_spec(folder.path)["evaluate_on"]
     if scored_on != SCORED_ON:
-        raise UserError(f"{folder.path}: scored on {scored_on} data; a sweep takes none of that")
+        raise UserError(
+            f"{folder.path}: scored on {scored_on} data; a sweep takes validation scores only"
+        )
     value: float | None = tracks.find(folder.run.TRACK).score(folder, objective)
     return value
 
@@ -108,5 +110,5 @@ def score(folder: RunFolder[Any], objective: str) -> float | None:
 def _scores_so_far(folder: RunFolder[Any]) -> dict[int, float]:
     try:
         return tracks.find(folder.run.TRACK).scores_so_far(folder)
-    except UserError:  # a damaged checkpoint: its run starts anew
+    except UserError:  # the checkpoint is damaged, and its run starts again
         return {}

@@ -1,4 +1,4 @@
-"""The report of a sweep: what is best, what it depends on, and what stands behind it."""
+"""Write the report of a sweep: the best settings, the importance of keys, and all trials."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 import pandas as pd
 import tomli_w
 
-from vcl_radial.config.command_lines import command_line, settings_in_words
+from vcl_radial.config.command_lines import command_line, set_arguments
 from vcl_radial.errors import UserError
 from vcl_radial.reporting import manifest
 from vcl_radial.reporting.files import write_files, write_page
@@ -23,6 +23,7 @@ from vcl_radial.reporting.provenance import behind
 from vcl_radial.runs import planning
 from vcl_radial.runs.folder import check_page, write_atomically
 from vcl_radial.runs.sections import Block, Figure, Report, Section, Table, Text
+from vcl_radial.runs.spec import RunSpec
 from vcl_radial.runs.track import AnyTrack
 from vcl_radial.sweeps import figures
 from vcl_radial.sweeps.folder import cell
@@ -39,14 +40,14 @@ def write_sweep_report(
     by: str | None = None,
     command: str | None = None,
 ) -> None:
-    """Write the report of a sweep, for each of its benchmarks in a folder of its own; one page.
+    """Write the report of a sweep: a folder per benchmark, and one page.
 
     Args:
         path: the sweep's folder.
-        to: where to write.
-        top: configurations of each method that are written down as recipes.
-        by: the score to rank configurations by; None for the one that was searched for.
-        command: what made the report, in words.
+        to: the folder of the report.
+        top: number of configurations per method to write as recipes.
+        by: the score to rank configurations by; None for the objective of the sweep.
+        command: the command line that makes the report.
 
     Raises:
         UserError: there is nothing to report or no such score, or a file cannot be written.
@@ -54,25 +55,25 @@ def write_sweep_report(
     page = to / "index.html"
     check_page(page, [manifest.OF_ALL], MARK)
     results = read_results(path, by)
-    of_benchmarks: dict[str, list[SearchResult]] = {}
-    for one in results.searched:
-        if one.trials:
-            of_benchmarks.setdefault(one.benchmark, []).append(one)
+    by_benchmark: dict[str, list[SearchResult]] = {}
+    for search in results.searched:
+        if search.trials:
+            by_benchmark.setdefault(search.benchmark, []).append(search)
     per_seed = results.table.get("per_seed", False)
-    leveled = results.objective == results.track.objective and not per_seed
+    has_levels = results.objective == results.track.objective and not per_seed
     drawn = []
-    for benchmark, searched in of_benchmarks.items():
-        place = to / benchmark
+    for benchmark, searched in by_benchmark.items():
+        folder = to / benchmark
         if per_seed:
-            report = per_seed_report(results, benchmark, searched, place)
+            report = per_seed_report(results, benchmark, searched, folder)
         else:
-            level = levels(searched) if leveled else None
-            report = report_of(results, benchmark, searched, place, level)
+            level = levels(searched) if has_levels else None
+            report = report_of(results, benchmark, searched, folder, level)
             report = replace(report, files=_recipes(results, searched, top))
-        drawn.append(write_files(report, place, benchmark=benchmark, runs=path))
+        drawn.append(write_files(report, folder, benchmark=benchmark, runs=path))
         for block in report.sections[0].blocks:
             if isinstance(block, Text) and block.style == "code":
-                print(f"  {block.words}")
+                print(f"  {block.text}")
     facts = [("command", [command])] if command is not None else []
     facts += [("folder", [str(path)])]
     write_page(page, drawn, title=results.name, facts=facts, passed_over=[])
@@ -80,9 +81,9 @@ def write_sweep_report(
 
 def _recipes(results: SweepResults, searched: Sequence[SearchResult], top: int) -> dict[str, str]:
     return {
-        recipe_name(one, rank): recipe_text(results, one, trial, rank)
-        for one in searched
-        for rank, trial in enumerate(one.ranked(results.direction)[:top], start=1)
+        recipe_name(search, rank): recipe_text(results, search, trial, rank)
+        for search in searched
+        for rank, trial in enumerate(search.ranked(results.direction)[:top], start=1)
     }
 
 
@@ -90,12 +91,12 @@ def report_of(
     results: SweepResults,
     benchmark: str,
     searched: Sequence[SearchResult],
-    place: Path,
+    folder: Path,
     level: Levels | None,
 ) -> Report:
-    """The report of the methods that were searched on one benchmark; its recipes are in `place`."""
-    environments = [e for one in searched for e in one.environments]
-    notices = dict.fromkeys(words for e in environments for words in e.get("notices", []))
+    """The report of the searched methods on one benchmark, with recipes in `folder`."""
+    environments = [e for search in searched for e in search.environments]
+    notices = dict.fromkeys(notice for e in environments for notice in e.get("notices", []))
     seeds = int(results.table["seeds"])
     spread = f"mean ± standard error over {number_of('seed', seeds)}"
     others = ", others for every seed" if results.table.get("resplit") else ""
@@ -105,8 +106,8 @@ def report_of(
     blocks: list[Block] = [
         *([Text(str(results.table["description"]))] if results.table.get("description") else []),
         _shown(rows),
-        Text(f"{note}; {level.words}." if level else f"{note}."),
-        *(block for one in searched for block in _best(results, one, place)),
+        Text(f"{note}; {level.explanation}." if level else f"{note}."),
+        *(block for search in searched for block in _best(results, search, folder)),
         *_pictures(results, searched, level),
     ]
     if len(table):
@@ -131,12 +132,12 @@ def report_of(
 
 
 def per_seed_report(
-    results: SweepResults, benchmark: str, searched: Sequence[SearchResult], place: Path
+    results: SweepResults, benchmark: str, searched: Sequence[SearchResult], folder: Path
 ) -> Report:
-    """The report of a search that chose settings for every seed, with its recipes in a folder.
+    """The report of a search that chose settings per seed, with its recipes in a folder.
 
-    The recipe of a method holds the settings of each seed under `[chosen.KEY]`; how often which
-    ones were chosen is a table.
+    The recipe of a method holds the settings of each seed under `[chosen.KEY]`; a table counts how
+    often settings were chosen.
 
     Raises:
         UserError: a recipe cannot be written.
@@ -144,59 +145,59 @@ def per_seed_report(
     rows: list[list[str]] = []
     counts: list[list[str]] = []
     commands: list[Block] = []
-    for method in dict.fromkeys(one.method for one in searched):
-        of_method = [one for one in searched if one.method == method]
-        bests = [(one, one.best(results.direction)) for one in of_method]
-        chosen = {str(one.chosen_for): best.parameters for one, best in bests if best}
-        tried = [trial for one in of_method for trial in one.trials]
-        without = sum(trial.score is None for trial in tried)
-        rows.append([method, str(len(chosen)), str(len(tried)), str(without)])
-        path = place / f"{method}.toml"
-        write_atomically(path, chosen_text(results, of_method[0], chosen))
-        commands.append(Text(_chosen_command(results, of_method, path), style="code"))
+    for method in dict.fromkeys(search.method for search in searched):
+        searches = [search for search in searched if search.method == method]
+        bests = [(search, search.best(results.direction)) for search in searches]
+        chosen = {str(search.chosen_for): best.parameters for search, best in bests if best}
+        trials = [trial for search in searches for trial in search.trials]
+        without = sum(trial.score is None for trial in trials)
+        rows.append([method, str(len(chosen)), str(len(trials)), str(without)])
+        path = folder / f"{method}.toml"
+        write_atomically(path, chosen_text(results, searches[0], chosen))
+        commands.append(Text(_chosen_command(results, searches, path), style="code"))
         settings = [", ".join(f"{k} = {cell(v)}" for k, v in c.items()) for c in chosen.values()]
-        counts += [[method, words, str(n)] for words, n in Counter(settings).most_common()]
-    words = (
-        f"{results.table['kind']} search for {_aim(results)}, for every seed and data set by "
-        "itself, on validation data of its own training part."
+        counts += [[method, text, str(n)] for text, n in Counter(settings).most_common()]
+    summary = (
+        f"{results.table['kind']} search for {_aim(results)}, separately for every seed and data "
+        "set, on validation data from its training part."
     )
     blocks = [
         Table(["method", "chosen for", "trials", "without a score"], rows),
-        Text(words),
+        Text(summary),
         *commands,
-        Table(["method", "settings", "chosen"], counts, "How often which settings were chosen"),
+        Table(["method", "settings", "chosen"], counts, "How often settings were chosen"),
     ]
-    environments = [e for one in searched for e in one.environments]
+    environments = [e for search in searched for e in search.environments]
     facts = behind(environments, evaluated_on=["validation"])
     files = {"trials.csv": _trials(results, searched)}
     return Report(f"{results.name}: {benchmark}", [Section("", blocks, files)], facts)
 
 
 def chosen_text(
-    results: SweepResults, one: SearchResult, chosen: Mapping[str, Mapping[str, Any]]
+    results: SweepResults, search: SearchResult, chosen: Mapping[str, Mapping[str, Any]]
 ) -> str:
-    """The TOML of a method with the settings that were chosen for each key of `chosen`."""
+    """The TOML of a method with the settings chosen for each key of `chosen`."""
     tables: dict[str, Any] = {}
     for key, parameters in chosen.items():
         options = {k.removeprefix("options."): v for k, v in parameters.items() if "." in k}
         table = {name: value for name, value in parameters.items() if "." not in name}
         tables[key] = table | ({"options": options} if options else {})
     description = (
-        f"{one.method} with the settings that the sweep {results.name} chose for every seed"
+        f"{search.method} with the settings that the sweep {results.name} chose for every seed"
     )
-    table = {"description": description, **one.start["recipe"], "chosen": tables}
+    table = {"description": description, **search.start["recipe"], "chosen": tables}
     return f"# By {results.objective} on validation data.\n{tomli_w.dumps(table)}"
 
 
-def _chosen_command(results: SweepResults, of_method: Sequence[SearchResult], path: Path) -> str:
-    """The command that runs what was chosen on test data.
+def _chosen_command(results: SweepResults, searches: Sequence[SearchResult], path: Path) -> str:
+    """The command that runs the chosen settings on test data.
 
-    Keys that the benchmark sets, and those of the data, are not the method's to set.
+    It sets keys of the benchmark and of the data, which the method's file cannot set.
     """
-    benchmark, data = of_method[0].benchmark, results.track.spec.DATA
+    benchmark, data = searches[0].benchmark, results.track.spec.DATA
     try:
         set_by_benchmark = planning.recipe_of(benchmark)
-    except UserError:  # of the user's own, and elsewhere by now
+    except UserError:  # a user's benchmark that has moved
         set_by_benchmark = {}
     left_out = {f"{data}.{key}" for key in results.track.search_keys}
     settings = {
@@ -204,36 +205,38 @@ def _chosen_command(results: SweepResults, of_method: Sequence[SearchResult], pa
         for key, value in results.table["fixed"].items()
         if key not in left_out and (key.startswith(f"{data}.") or key in set_by_benchmark)
     }
-    seeds = 1 + max(int(one.start["seed"]) for one in of_method)
+    seeds = 1 + max(int(search.start["seed"]) for search in searches)
     return _command(benchmark, path, settings, seeds)
 
 
 def _command(benchmark: str, path: Path, settings: Mapping[str, Any], seeds: int) -> str:
-    words = settings_in_words(settings)
-    return command_line("run", benchmark, method=path, set=words, seeds=seeds)
+    texts = set_arguments(settings)
+    return command_line("run", benchmark, method=path, set=texts, seeds=seeds)
 
 
-def recipe_name(one: SearchResult, rank: int) -> str:
-    """The file of the configuration of a rank, from 1."""
-    return f"best-{one.method}.toml" if rank == 1 else f"best-{one.method}-{rank}.toml"
+def recipe_name(search: SearchResult, rank: int) -> str:
+    """The name of the file of a configuration, by its rank from 1."""
+    return f"best-{search.method}.toml" if rank == 1 else f"best-{search.method}-{rank}.toml"
 
 
-def recipe_text(results: SweepResults, one: SearchResult, trial: TrialResult, rank: int = 1) -> str:
+def recipe_text(
+    results: SweepResults, search: SearchResult, trial: TrialResult, rank: int = 1
+) -> str:
     """A configuration as the TOML of a method."""
-    recipe: dict[str, Any] = dict(run_of(one.start, trial.parameters, 0).settings()["recipe"])
-    own = _own(results.track, one)
-    of_method = {} if own is None else own["recipe"]
-    if "eval_samples" in of_method and "eval_samples" not in trial.parameters:
-        # How a prediction is made is no part of the search: as the method has it.
-        recipe["eval_samples"] = of_method["eval_samples"]
+    recipe: dict[str, Any] = dict(run_of(search.start, trial.parameters, 0).settings()["recipe"])
+    default = _default_settings(results.track, search)
+    default_recipe = {} if default is None else default["recipe"]
+    if "eval_samples" in default_recipe and "eval_samples" not in trial.parameters:
+        # The search does not choose how to predict, so the method's setting is used.
+        recipe["eval_samples"] = default_recipe["eval_samples"]
     spread = "" if trial.standard_error is None else f" +- {trial.standard_error:.3g}"
-    place = "The best" if rank == 1 else f"Number {rank}"
     head = [
-        f"# {place} of {len(one.trials)} trials of the sweep {results.name}: trial {trial.number},",
-        f"# {results.objective} {trial.score:.4g}{spread} on validation data of {one.benchmark}, "
-        f"{number_of('seed', int(results.table['seeds']))}.",
+        f"# {'The best' if rank == 1 else f'Number {rank}'} of {len(search.trials)} trials of the "
+        f"sweep {results.name}: trial {trial.number},",
+        f"# {results.objective} {trial.score:.4g}{spread} on validation data of "
+        f"{search.benchmark}, {number_of('seed', int(results.table['seeds']))}.",
     ]
-    description = f"{one.method} with the best setting of the sweep {results.name}"
+    description = f"{search.method} with the best setting of the sweep {results.name}"
     description += (
         "" if results.objective == results.table["objective"] else f" by {results.objective}"
     )
@@ -241,82 +244,86 @@ def recipe_text(results: SweepResults, one: SearchResult, trial: TrialResult, ra
     return "\n".join([*head, tomli_w.dumps({"description": description, **recipe})])
 
 
-def best_command(track: AnyTrack, one: SearchResult, best: TrialResult, place: Path) -> str:
+def best_command(track: AnyTrack, search: SearchResult, best: TrialResult, folder: Path) -> str:
     """The command that runs the best configuration on test data.
 
-    Keys that the benchmark's own TOML sets, and those of the data, are not the method's to set.
+    It sets keys of the benchmark and of the data, which the method's file cannot set.
     """
-    run = run_of(one.start, best.parameters, 0).settings()
+    run = run_of(search.start, best.parameters, 0).settings()
     settings: dict[str, Any] = {}
-    own = _own(track, one)
+    default = _default_settings(track, search)
     try:
-        for key, value in planning.recipe_of(one.benchmark).items():
+        for key, value in planning.recipe_of(search.benchmark).items():
             if run["recipe"].get(key) != value:
                 settings[key] = run["recipe"].get(key)
-        # A checksum is filled in by the command itself.
+        # The command itself fills in a checksum.
         left_out = {"checksum", *track.search_keys}
+        default_data = {} if default is None else default[track.spec.DATA]
         for key, value in run[track.spec.DATA].items():
-            if own is not None and own[track.spec.DATA].get(key) != value and key not in left_out:
+            if default is not None and default_data.get(key) != value and key not in left_out:
                 settings[f"{track.spec.DATA}.{key}"] = value
     except UserError:
-        pass  # a benchmark of the user's own that lies elsewhere by now
-    return _command(one.benchmark, place / f"best-{one.method}.toml", settings, 5)
+        pass  # a user's benchmark that has moved
+    return _command(search.benchmark, folder / f"best-{search.method}.toml", settings, 5)
 
 
-def _own(track: AnyTrack, one: SearchResult) -> dict[str, Any] | None:
-    """What the method's run would be without the sweep; None if the method is not found."""
+def _default_settings(track: AnyTrack, search: SearchResult) -> dict[str, Any] | None:
+    """The settings of the method's run without the sweep; None if the method is not found."""
     try:
-        own: dict[str, Any] = planning.plan(one.benchmark, [one.method], [0])[0].settings()
+        run: RunSpec = planning.plan(search.benchmark, [search.method], [0])[0]
     except UserError:
         return None
-    return own
+    return run.settings()
 
 
-def _best(results: SweepResults, one: SearchResult, place: Path) -> list[Block]:
+def _best(results: SweepResults, search: SearchResult, folder: Path) -> list[Block]:
     """The best settings of a method, and the command that runs them on test data."""
-    best = one.best(results.direction)
+    best = search.best(results.direction)
     if best is None:
         return []
     settings = ", ".join(f"{key} = {cell(value)}" for key, value in best.parameters.items())
-    command = best_command(results.track, one, best, place)
-    words = f"Best of {one.method}, trial {best.number}: {settings}."
-    return [Text(words), Text(command, style="code")]
+    command = best_command(results.track, search, best, folder)
+    return [
+        Text(f"Best of {search.method}, trial {best.number}: {settings}."),
+        Text(command, style="code"),
+    ]
 
 
 def _pictures(
     results: SweepResults, searched: Sequence[SearchResult], level: Levels | None
 ) -> list[Block]:
-    words, direction = results.words, results.direction
-    scored = [one for one in searched if one.best(direction) is not None]
+    label, direction = results.label, results.direction
+    scored = [search for search in searched if search.best(direction) is not None]
     if not scored:
         return []
     up = direction == "maximize"
-    draw = partial(figures.distribution, searched, words, level, higher_is_better=up)
-    cost = partial(figures.cost_against_score, searched, words, direction)
+    draw = partial(figures.distribution, searched, label, level, higher_is_better=up)
+    cost = partial(figures.cost_against_score, searched, label, direction)
     shown: list[Block] = [
-        Figure("distribution", draw, f"Share of the configurations by {words}"),
-        Figure("cost", cost, f"Seconds of a run by {words}"),
+        Figure("distribution", draw, f"Share of the configurations by {label}"),
+        Figure("cost", cost, f"Seconds of a run by {label}"),
     ]
-    for one in scored:
-        stem = re.sub(r"[^a-zA-Z0-9_.=-]+", "_", one.method)
-        if results.table["kind"] == "grid" and figures.numbers_of(one):
-            alt = f"The score of {one.method} along each number, a line for the other settings"
-            shown.append(Figure(f"along-{stem}", partial(figures.along_numbers, one, words), alt))
-        of_method = partial(figures.parallel, one, results.keys, words, direction)
-        shown.append(Figure(f"parallel-{stem}", of_method, f"All configurations of {one.method}"))
+    for search in scored:
+        stem = re.sub(r"[^a-zA-Z0-9_.=-]+", "_", search.method)
+        if results.table["kind"] == "grid" and figures.numbers_of(search):
+            alt = f"The score of {search.method} along each number, a line for the other settings"
+            draw = partial(figures.along_numbers, search, label)
+            shown.append(Figure(f"along-{stem}", draw, alt))
+        draw = partial(figures.parallel, search, results.keys, label, direction)
+        shown.append(Figure(f"parallel-{stem}", draw, f"All configurations of {search.method}"))
     return shown
 
 
 def _trials(results: SweepResults, searched: Sequence[SearchResult]) -> str:
-    """All trials with their cost, the best first."""
+    """The CSV of all trials with their cost, the best first."""
     columns = ["method", *(["chosen_for"] if searched[0].chosen_for is not None else [])]
     columns += ["trial", "outcome", "score", "standard_error", "seconds", "words"]
     rows = []
-    for one in searched:
-        ranked = one.ranked(results.direction)
-        for trial in [*ranked, *(trial for trial in one.trials if trial.score is None)]:
-            values = vars(trial) | {"trial": trial.number, "method": one.method}
-            values["chosen_for"] = one.chosen_for
+    for search in searched:
+        ranked = search.ranked(results.direction)
+        for trial in [*ranked, *(trial for trial in search.trials if trial.score is None)]:
+            values = vars(trial) | {"trial": trial.number, "method": search.method}
+            values["chosen_for"] = search.chosen_for
             parameters = [trial.parameters.get(key) for key in results.keys]
             rows.append([cell(value) for value in (*(values[c] for c in columns), *parameters)])
     return pd.DataFrame(rows, columns=[*columns, *results.keys]).to_csv(index=False)
@@ -325,13 +332,13 @@ def _trials(results: SweepResults, searched: Sequence[SearchResult]) -> str:
 def _rows(
     results: SweepResults, searched: Sequence[SearchResult], level: Levels | None
 ) -> list[dict[str, str]]:
-    """What came of each method, as it is printed."""
+    """A row of formatted results per method."""
     rows = []
-    for one in searched:
-        outcomes = [trial.outcome for trial in one.trials]
-        best = one.best(results.direction)
-        scores = [trial.score for trial in one.trials if trial.score is not None]
-        row = {"method": one.method, "trials": str(len(outcomes))}
+    for search in searched:
+        outcomes = [trial.outcome for trial in search.trials]
+        best = search.best(results.direction)
+        scores = [trial.score for trial in search.trials if trial.score is not None]
+        row = {"method": search.method, "trials": str(len(outcomes))}
         row |= {how: str(outcomes.count(how)) for how in _ENDS}
         row["best"] = row["median"] = ""
         if best is not None and best.score is not None:
@@ -339,10 +346,10 @@ def _rows(
             row["best"] = f"{best.score:.4g}{spread}"
             row["median"] = f"{statistics.median(scores):.4g}"
         if level is not None:
-            share = shares(one, level)
+            share = shares(search, level)
             row["learnt nothing (%)"] = f"{share.nothing:.0f}"
             row["good (%)"] = f"{share.good:.0f}"
-        row["hours"] = f"{sum(e['seconds'] for e in one.environments) / 3600:.2f}"
+        row["hours"] = f"{sum(e['seconds'] for e in search.environments) / 3600:.2f}"
         rows.append(row)
     return rows
 
@@ -351,13 +358,13 @@ _ENDS = ("pruned", "diverged", "failed")
 
 
 def _shown(rows: Sequence[dict[str, str]]) -> Table:
-    """The rows as a table; columns of how trials ended that hold nothing but zeros are left out."""
+    """The rows as a table, without columns of outcomes that have only zeros."""
     columns = [c for c in rows[0] if c not in _ENDS or any(row[c] != "0" for row in rows)]
     return Table(columns, [[row[column] for column in columns] for row in rows])
 
 
 def _aim(results: SweepResults) -> str:
-    """What was searched for, and what the trials are ranked by if that is another score."""
+    """The objective of the search, and the score for ranking if it is another one."""
     if results.objective == results.table["objective"]:
         return f"{results.objective} ({results.direction} it)"
     return f"{results.table['objective']}, ranked by {results.objective} ({results.direction} it)"

@@ -1,4 +1,4 @@
-"""What a sweep's folder holds, read for a report."""
+"""Read the results of a sweep's folder for a report."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ from vcl_radial.runs.spec import RunSpec
 from vcl_radial.runs.track import SCORED_ON, AnyTrack, Direction
 from vcl_radial.sweeps.folder import SweepFolder, cell, columns_of, label_of, read_described
 from vcl_radial.sweeps.outcome import run_fault, score
+from vcl_radial.sweeps.plans import shared
 from vcl_radial.sweeps.space import Parameters, Range, Searchable, in_order
-from vcl_radial.sweeps.specification import shared
 
 
 @dataclass(frozen=True)
 class TrialResult:
-    """A trial as the table has it.
+    """A trial, as a row of trials.csv.
 
     Attributes:
-        number: of the trial, from 0.
-        outcome: how it ended.
-        score: the mean over the seeds; None unless it finished.
-        standard_error: of that mean.
-        words: why it did not finish.
+        number: number of the trial, from 0.
+        outcome: outcome of the trial.
+        score: mean score over the seeds; None unless the trial finished.
+        standard_error: standard error of the mean.
+        words: why the trial did not finish (the column of this name).
         parameters: the configuration.
-        seconds: of training and evaluation, the mean of its finished runs; None without one.
+        seconds: mean seconds of training and evaluation of its finished runs; None without any.
     """
 
     number: int
@@ -55,12 +55,12 @@ class TrialResult:
 
 @dataclass(frozen=True)
 class SearchResult:
-    """What came of the search on one benchmark with one method.
+    """The results of a search with one method on one benchmark.
 
     Attributes:
-        start: the settings that all runs start from, as in a run's spec without the seed.
-        trials: all that have ended.
-        environments: what stands behind the finished runs, with the `seconds` of each.
+        start: the initial settings of all runs: a run's spec without the seed.
+        trials: all trials that have ended.
+        environments: environments of the finished runs, each with its `seconds`.
         chance: the mean score without training, in per cent; None without a finished run.
     """
 
@@ -81,30 +81,34 @@ class SearchResult:
 
     @property
     def chosen_for(self) -> str | None:
-        """The key that settings are chosen for; None for all seeds."""
-        return tracks.of(self.start).selection_unit(self.start) if "seed" in self.start else None
+        """The key for which settings are chosen; None for all seeds together."""
+        return (
+            tracks.from_tables(self.start).selection_unit(self.start)
+            if "seed" in self.start
+            else None
+        )
 
     def ranked(self, direction: Direction) -> list[TrialResult]:
-        """The finished trials, the best one first; of equals the earlier."""
+        """The finished trials, the best one first; equal trials in order."""
         sign = -1 if direction == "maximize" else 1
         finished = [trial for trial in self.trials if trial.score is not None]
         return sorted(finished, key=lambda trial: sign * (trial.score or 0.0))
 
     def best(self, direction: Direction) -> TrialResult | None:
-        """The first of them, if there is one."""
+        """The best finished trial; None without one."""
         return next(iter(self.ranked(direction)), None)
 
 
 @dataclass(frozen=True)
 class SweepResults:
-    """A sweep's results.
+    """The results of a sweep.
 
     Attributes:
-        name: of the sweep.
-        table: its keys, as its TOML has them.
-        keys: what was searched.
-        searched: one for each benchmark with each method, and each seed where these are chosen for.
-        objective: the score that trials are ranked by; that of the search, or another one.
+        name: name of the sweep.
+        table: the keys of its TOML.
+        keys: the searched keys.
+        searched: results per benchmark and method, and per seed if settings are chosen per seed.
+        objective: the score to rank trials by: that of the search, or another one.
     """
 
     name: str
@@ -115,34 +119,34 @@ class SweepResults:
 
     @property
     def track(self) -> AnyTrack:
-        """What was searched on."""
-        return tracks.of(self.table["start"][0])
+        """The track of the sweep."""
+        return tracks.from_tables(self.table["start"][0])
 
     @property
-    def words(self) -> str:
-        """What it is called on an axis."""
-        return self.track.objectives[self.objective].words
+    def label(self) -> str:
+        """The label of the objective on an axis."""
+        return self.track.objectives[self.objective].label
 
     @property
     def direction(self) -> Direction:
-        """Which way it is better."""
+        """The better direction of the objective."""
         return self.track.objectives[self.objective].direction
 
 
-_FIX = "the sweep's own command writes it anew"
+_FIX = "the command of the sweep writes it again"
 _MOST_SEEDS = 100_000
 
 
 def read_results(path: Path, by: str | None = None) -> SweepResults:
-    """Read what a sweep's folder holds.
+    """Read the results in a sweep's folder.
 
     Args:
         path: the folder.
-        by: the score to rank trials by, of their runs; None for the one that was searched for.
+        by: the score to rank trials by; None for the objective of the sweep.
 
     Raises:
-        UserError: it is not one, a file in it is damaged, no trial has ended yet, there is no such
-            score, or it names code (`Untrusted`).
+        UserError: it is no sweep's folder, a file is damaged, no trial has ended yet, there is no
+            such score, or it names code (`Untrusted`).
     """
     if not (path / "sweep.toml").is_file():
         raise UserError(f"{path}: is not a sweep's folder; give the one that `sweep` named")
@@ -150,19 +154,19 @@ def read_results(path: Path, by: str | None = None) -> SweepResults:
         table = read_described(path / "sweep.toml")
         if table is not None:
             return _results(path, table, by)
-    except (ValueError, LookupError, TypeError, AttributeError):  # values that no sweep has
+    except (ValueError, LookupError, TypeError, AttributeError):  # a value that no sweep writes
         pass
     raise UserError(f"{path / 'sweep.toml'}: damaged; {_FIX}")
 
 
 def _results(path: Path, table: Mapping[str, Any], by: str | None) -> SweepResults:
-    """As `read_results`, of a table that any hand may have written."""
-    table["seed"], table["fixed"], table["start"][0]  # what a report reads beside what is read here
+    """The results of `read_results` from a table of unknown origin."""
+    table["seed"], table["fixed"], table["start"][0]  # keys that reports need must exist
     if not 0 <= table.get("seeds", 0) <= _MOST_SEEDS:
         raise ValueError("too many seeds")
     with outside.named_by(path / "sweep.toml"):
-        of_starts = [tracks.of(start) for start in table["start"]]
-    pairs = zip(of_starts, table["start"], strict=True)
+        start_tracks = [tracks.from_tables(start) for start in table["start"]]
+    pairs = zip(start_tracks, table["start"], strict=True)
     if any(track.spec.DATA not in start for track, start in pairs):
         raise ValueError("a start has data of another track")
     keys = in_order(TypeAdapter(dict[str, Searchable]).validate_python(table["search"]))
@@ -170,33 +174,33 @@ def _results(path: Path, table: Mapping[str, Any], by: str | None) -> SweepResul
     try:
         rows = list(csv.DictReader(io.StringIO(read_text(path / "trials.csv"))))
         columns = columns_of(per_seed=table.get("per_seed", False))
-        trials = [(_label(row), _tried(row, columns, keys)) for row in rows]
+        trials = [(_label(row), _trial(row, columns, keys)) for row in rows]
     except FileNotFoundError:
         raise UserError(f"{path / 'trials.csv'}: there is none; {_FIX}") from None
     except (OSError, ValueError, LookupError, TypeError, StopIteration, csv.Error):
         raise UserError(f"{path / 'trials.csv'}: damaged; {_FIX}") from None
     if not trials:
         raise UserError(f"{path / 'trials.csv'}: has no trial; {_FIX}, if one has ended")
-    objectives = tracks.of(table["start"][0]).objectives
+    objectives = tracks.from_tables(table["start"][0]).objectives
     if by is not None and by not in objectives:
         raise UserError(f"no score {by!r}; choose from {', '.join(objectives)}")
     other = by if by != table["objective"] else None
-    found = []
-    done = _done(folder, tracks.of(table["start"][0]))
+    searched = []
+    done = _done(folder, tracks.from_tables(table["start"][0]))
     for start in table["start"]:
-        rows_of = [trial for label, trial in trials if label == label_of(start)]
+        own_trials = [trial for label, trial in trials if label == label_of(start)]
         seeds = [start["seed"]] if "seed" in start else range(table["seeds"])
         resplit = table.get("resplit", False)
         shares = table.get("shares", {})
-        found.append(_with_runs(start, rows_of, folder, done, seeds, other, resplit, shares))
-    return SweepResults(path.resolve().name, table, keys, found, by or str(table["objective"]))
+        searched.append(_with_runs(start, own_trials, folder, done, seeds, other, resplit, shares))
+    return SweepResults(path.resolve().name, table, keys, searched, by or str(table["objective"]))
 
 
 def run_of(
     start: Mapping[str, Any], parameters: Parameters, seed: int, resplit: bool = False
 ) -> RunSpec:
-    """The run of a configuration, from the settings that a sweep wrote down."""
-    track = tracks.of(start)
+    """The run of a configuration, from the initial settings that a sweep has written."""
+    track = tracks.from_tables(start)
     if resplit:
         parameters = {**parameters, **track.split_of(seed)}
     data, recipe = dict(start[track.spec.DATA]), dict(start["recipe"])
@@ -215,14 +219,14 @@ def run_of(
 
 
 def _done(folder: SweepFolder, track: AnyTrack) -> dict[str, RunSpec]:
-    """The runs in a sweep's folder by their settings, but for checksums of code and data.
+    """The runs in a sweep's folder, by their settings without checksums of code and data.
 
-    Those of the user's own, which a trial may have instead of the ones that it started from, are
-    known to the run alone: a report may be made where they are not at hand.
+    A trial may use a user's code or data, whose checksum only its run knows: a report may be
+    written where these files are missing.
     """
     done = {}
     for path in folder.runs.glob("**/seed-*"):
-        with suppress(OSError, ValueError, LookupError, TypeError, UserError):  # damaged
+        with suppress(OSError, ValueError, LookupError, TypeError, UserError):  # a damaged run
             run: RunSpec = track.validated(read_spec(path))
             done[_without_checksums(run, track)] = run
     return done
@@ -245,18 +249,18 @@ def _with_runs(
     resplit: bool,
     shares: Mapping[str, float],
 ) -> SearchResult:
-    track = tracks.of(start)
+    track = tracks.from_tables(start)
     environments: dict[Path, dict[str, Any]] = {}
     chances: dict[Path, float] = {}
     complete = []
     for trial in trials:
         costs, scores = [], []
         for seed in seeds:
-            wanted = run_of(start, trial.parameters, seed, resplit)
+            spec = run_of(start, trial.parameters, seed, resplit)
             if shares:
-                shorter = shared(wanted.settings()["recipe"], shares)
-                wanted = run_of(start, {**trial.parameters, **shorter}, seed, resplit)
-            run = folder.run(done.get(_without_checksums(wanted, track), wanted))
+                shorter = shared(spec.settings()["recipe"], shares)
+                spec = run_of(start, {**trial.parameters, **shorter}, seed, resplit)
+            run = folder.run(done.get(_without_checksums(spec, track), spec))
             if (fault := run_fault(run)) is not None:
                 if by is not None and trial.score is not None:
                     print(f"{run.path}: {fault}; trial {trial.number} has no {by}")
@@ -278,7 +282,7 @@ def _with_runs(
 
 
 def _rescored(trial: TrialResult, scores: Sequence[float | None], seeds: int) -> TrialResult:
-    """The trial by another score; without one where not every seed's run is there and has it."""
+    """The trial with another score; None as its score unless the runs of all seeds have one."""
     known = [value for value in scores if value is not None and math.isfinite(value)]
     if len(known) < seeds:
         return replace(trial, score=None, standard_error=None)
@@ -291,11 +295,11 @@ def _label(row: Mapping[str, str]) -> str:
     return "/".join(part for part in parts if part is not None)
 
 
-def _tried(
+def _trial(
     row: Mapping[str, str], columns: Sequence[str], keys: Mapping[str, Searchable]
 ) -> TrialResult:
     if None in row or any(row[column] is None for column in (*columns, *keys)):
-        raise ValueError("a row is torn")
+        raise ValueError("a row is incomplete")
     if row["score"] and not math.isfinite(float(row["score"])):
         raise ValueError("a score is no number")
     return TrialResult(
@@ -304,13 +308,13 @@ def _tried(
         score=float(row["score"]) if row["score"] else None,
         standard_error=float(row["standard_error"]) if row["standard_error"] else None,
         words=row["words"],
-        parameters={key: _value(what, row[key]) for key, what in keys.items() if row[key]},
+        parameters={key: _value(domain, row[key]) for key, domain in keys.items() if row[key]},
         seconds=None,
     )
 
 
-def _value(what: Searchable, text: str) -> Any:
-    if isinstance(what, Range):
-        whole = isinstance(what.low, int) and isinstance(what.high, int)
+def _value(domain: Searchable, text: str) -> Any:
+    if isinstance(domain, Range):
+        whole = isinstance(domain.low, int) and isinstance(domain.high, int)
         return int(text) if whole else float(text)
-    return next(choice for choice in what.choices if cell(choice) == text)
+    return next(choice for choice in domain.choices if cell(choice) == text)

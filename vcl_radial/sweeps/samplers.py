@@ -1,7 +1,7 @@
-"""Where the values of a trial come from: a grid, chance, or what earlier trials found.
+"""Samplers of the values of a trial: from a grid, at random, or by the results of earlier trials.
 
-Each depends on the sweep's seed, the trial's number and, for TPE, the results told so far: nothing
-is carried from one call to the next, so a sweep that goes on draws as if it had never stopped.
+A value depends on the sweep's seed, the trial's number and, for TPE, the results reported so far. A
+sampler keeps no state between calls, so a resumed sweep draws the same values.
 """
 
 from __future__ import annotations
@@ -17,28 +17,28 @@ from optuna.exceptions import ExperimentalWarning
 from optuna.samplers import BaseSampler, RandomSampler, TPESampler
 from optuna.trial import FrozenTrial
 
+from vcl_radial.sweeps.plans import Plan
 from vcl_radial.sweeps.space import Parameters, encoded, key_of
-from vcl_radial.sweeps.specification import Plan
 
 
 def sampler(plan: Plan, number: int) -> BaseSampler:
-    """The sampler of a plan's trial of this number (from 0)."""
+    """The sampler of the trial with this number (from 0)."""
     if plan.grid is not None:
         return Listed(plan.grid)
     if plan.sweep.kind == "random":
         return Keyed(plan.sweep.seed)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ExperimentalWarning)  # `group` is one still
+        warnings.simplefilter("ignore", ExperimentalWarning)  # `group` is experimental
         return TPESampler(
             seed=_hashed(plan.sweep.seed, number, "tpe"),
             multivariate=True,
             group=True,  # so that keys with a condition are searched together too
-            constant_liar=True,  # trials under way count as bad: the next one goes elsewhere
+            constant_liar=True,  # running trials count as bad, so that the next one differs
         )
 
 
 class _OneByOne(BaseSampler):
-    """Every key by itself."""
+    """Samples every key independently."""
 
     def infer_relative_search_space(
         self, study: Study, trial: FrozenTrial
@@ -52,7 +52,7 @@ class _OneByOne(BaseSampler):
 
 
 class Listed(_OneByOne):
-    """Trial n takes the n-th configuration."""
+    """Gives trial n the n-th configuration of a list."""
 
     def __init__(self, configurations: Sequence[Parameters]) -> None:
         self.configurations = configurations
@@ -60,14 +60,14 @@ class Listed(_OneByOne):
     def sample_independent(
         self, study: Study, trial: FrozenTrial, name: str, distribution: BaseDistribution
     ) -> Any:
-        """The value in the list."""
+        """The value of the key in the list."""
         return encoded(self.configurations[trial.number])[key_of(name)]
 
 
 class Keyed(_OneByOne):
-    """A value depends on the seed, the trial and the key alone.
+    """Draws a value that depends only on the seed, the trial and the key.
 
-    So several methods are tried with the same configurations, and a key more changes no other.
+    So several methods are tried with the same configurations, and a new key changes no other one.
     """
 
     def __init__(self, seed: int) -> None:
@@ -77,9 +77,9 @@ class Keyed(_OneByOne):
         self, study: Study, trial: FrozenTrial, name: str, distribution: BaseDistribution
     ) -> Any:
         """A value drawn for this key of this trial."""
-        own = RandomSampler(seed=_hashed(self.seed, trial.number, name))
-        return own.sample_independent(study, trial, name, distribution)
+        random = RandomSampler(seed=_hashed(self.seed, trial.number, name))
+        return random.sample_independent(study, trial, name, distribution)
 
 
-def _hashed(*what: int | str) -> int:
-    return int.from_bytes(hashlib.sha256(repr(what).encode()).digest()[:4])
+def _hashed(*parts: int | str) -> int:
+    return int.from_bytes(hashlib.sha256(repr(parts).encode()).digest()[:4])

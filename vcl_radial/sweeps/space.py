@@ -1,4 +1,4 @@
-"""The search space: for each key of a recipe what it may be, and when it is searched at all."""
+"""The search space: the domain of each searched key of a recipe, and its condition."""
 
 from __future__ import annotations
 
@@ -20,33 +20,33 @@ if TYPE_CHECKING:
     from optuna import Trial
     from optuna.distributions import BaseDistribution
 
-_MOST = 100_000  # configurations of a grid
-_EXACT = 2**53  # beyond it a float is no longer every whole number
+_MOST = 100_000  # largest number of configurations of a grid
+_EXACT = 2**53  # larger whole numbers are not exact as floats
 Scalar: TypeAlias = str | bool | int | float
 Value: TypeAlias = Scalar | list[Scalar]
 Whole = Annotated[int, Field(ge=-_EXACT, le=_EXACT)]
 Parameters: TypeAlias = dict[str, Any]
-"""A configuration: the keys that were searched, with their values."""
+"""A configuration: the values of the searched keys."""
 
 _CASE = " / "
-"""Between a key and the number of its case in the names that Optuna knows."""
+"""The separator of a key and the number of its case in Optuna's names."""
 
 
 class Condition(Settings):
-    """A key is searched only where other keys have these values (or one of a list of them)."""
+    """The condition of a key: it is searched if other keys have these values (or one of a list)."""
 
     when: dict[str, Value] = Field(default={})
 
     def holds(self, values: Mapping[str, Any]) -> bool:
-        """Whether it is searched where the other keys have these values."""
+        """Whether the key is searched, given the values of the other keys."""
         return all(
-            values.get(key) in (wanted if isinstance(wanted, list) else [wanted])
-            for key, wanted in self.when.items()
+            values.get(key) in (allowed if isinstance(allowed, list) else [allowed])
+            for key, allowed in self.when.items()
         )
 
 
 class Choices(Condition):
-    """One of a list."""
+    """A domain of listed values."""
 
     choices: Annotated[list[Value], Field(min_length=1)]
 
@@ -59,25 +59,25 @@ class Choices(Condition):
         return self
 
     def extremes(self) -> list[Any]:
-        """The values that show whether all are possible."""
+        """The values to check: if they are valid, all values are."""
         return list(self.choices)
 
     def suggest(self, trial: Trial, key: str) -> Any:
-        """A value drawn by a trial."""
+        """Draw a value for a trial."""
         stored = trial.suggest_categorical(key, list(map(_plain, self.choices)))
         return next(choice for choice in self.choices if _plain(choice) == stored)
 
     def distribution(self) -> BaseDistribution:
-        """As Optuna knows it; lists, which it does not know, are there as JSON."""
+        """The domain for Optuna; lists, which Optuna does not support, become JSON."""
         from optuna.distributions import CategoricalDistribution
 
         return CategoricalDistribution(list(map(_plain, self.choices)))
 
 
 class Range(Condition):
-    """A number between two, both included; whole where both are whole.
+    """A domain of numbers from `low` to `high`; whole numbers if both are whole.
 
-    With `log` its logarithm is spread evenly.
+    With `log` the logarithm is uniform.
     """
 
     low: Whole | Finite
@@ -87,7 +87,7 @@ class Range(Condition):
     @field_validator("low", "high", mode="before")
     @classmethod
     def _number(cls, value: Any) -> Any:
-        # Said once for both kinds of numbers; pydantic would say of "nan" that it is not whole.
+        # One message for both kinds of numbers; pydantic would report that "nan" is not whole.
         whole = isinstance(value, int) and not isinstance(value, bool)
         if not whole and not (isinstance(value, float) and math.isfinite(value)):
             raise ValueError("must be a finite number")
@@ -102,17 +102,17 @@ class Range(Condition):
         return self
 
     def extremes(self) -> list[Any]:
-        """The values that show whether all are possible."""
+        """The values to check: if they are valid, all values are."""
         return [self.low, self.high]
 
     def suggest(self, trial: Trial, key: str) -> Any:
-        """A value drawn by a trial."""
+        """Draw a value for a trial."""
         if isinstance(self.low, int) and isinstance(self.high, int):
             return trial.suggest_int(key, self.low, self.high, log=self.log)
         return trial.suggest_float(key, float(self.low), float(self.high), log=self.log)
 
     def distribution(self) -> BaseDistribution:
-        """As Optuna knows it."""
+        """The domain for Optuna."""
         from optuna.distributions import FloatDistribution, IntDistribution
 
         if isinstance(self.low, int) and isinstance(self.high, int):
@@ -121,13 +121,13 @@ class Range(Condition):
 
 
 class Case(Choices):
-    """One of a list, where other keys have certain values."""
+    """A domain of listed values with a condition."""
 
     when: Annotated[dict[str, Value], Field(min_length=1)]
 
 
 class Cases(Settings):
-    """Other choices for other values of another key: those of the first case that holds."""
+    """A domain whose choices depend on other keys: those of the first case that holds."""
 
     cases: Annotated[list[Case], Field(min_length=1)]
 
@@ -138,61 +138,61 @@ class Cases(Settings):
 
     @property
     def choices(self) -> list[Value]:
-        """Those of all cases, each once."""
-        of_all = {_plain(choice): choice for case in self.cases for choice in case.choices}
-        return list(of_all.values())
+        """The choices of all cases, without duplicates."""
+        unique = {_plain(choice): choice for case in self.cases for choice in case.choices}
+        return list(unique.values())
 
     def holds(self, values: Mapping[str, Any]) -> bool:
-        """Whether it is searched where the other keys have these values."""
+        """Whether the key is searched, given the values of the other keys."""
         return any(case.holds(values) for case in self.cases)
 
     def extremes(self) -> list[Any]:
-        """The values that show whether all are possible."""
+        """The values to check: if they are valid, all values are."""
         return self.choices
 
     def distribution(self) -> BaseDistribution:
-        """As Optuna knows it when it looks at finished trials."""
+        """The domain for Optuna's evaluation of finished trials."""
         return Choices(choices=self.choices).distribution()
 
     def case(self, values: Mapping[str, Any]) -> tuple[int, Case]:
-        """The number, from 1, and the choices of the case that holds."""
+        """The case that holds, after its number from 1."""
         numbered = enumerate(self.cases, start=1)
         return next((number, case) for number, case in numbered if case.holds(values))
 
 
 Searchable: TypeAlias = Choices | Range | Cases
-"""What a key may be."""
+"""The domain of a key."""
 
 
 @dataclass(frozen=True)
 class Space:
-    """What is searched on one benchmark with one method.
+    """The search space of one method on one benchmark.
 
     Attributes:
-        keys: what each key may be, every key after those that its condition names.
-        base: what all keys are where they are not searched, dotted (`options.strength`).
+        keys: the domain of each key; a key comes after those that its condition names.
+        base: values of keys that are not searched, with dotted names (`options.strength`).
     """
 
     keys: Mapping[str, Searchable]
     base: Mapping[str, Any]
 
     def draw(self, trial: Trial) -> Parameters:
-        """A configuration drawn by a trial."""
+        """Draw a configuration for a trial."""
         drawn: Parameters = {}
-        for key, what in self.keys.items():
+        for key, domain in self.keys.items():
             values = {**self.base, **drawn}
-            if not what.holds(values):
+            if not domain.holds(values):
                 continue
-            if isinstance(what, Cases):
-                # To Optuna a key of one name has one list of choices in all trials.
-                number, case = what.case(values)
+            if isinstance(domain, Cases):
+                # For Optuna a name has the same choices in all trials, so each case has a name.
+                number, case = domain.case(values)
                 drawn[key] = case.suggest(trial, f"{key}{_CASE}{number}")
             else:
-                drawn[key] = what.suggest(trial, key)
+                drawn[key] = domain.suggest(trial, key)
         return drawn
 
     def grid(self) -> list[Parameters]:
-        """All configurations of a space of choices; the last key goes fastest.
+        """All configurations of a space of choices; the last key varies fastest.
 
         Raises:
             UserError: there are too many of them.
@@ -207,28 +207,28 @@ class Space:
 
     @cached_property
     def examples(self) -> tuple[Parameters, ...]:
-        """Configurations that together have all extremes of every key, wherever it is searched.
+        """Configurations that together have all extremes of every key under each condition.
 
-        All combinations of the keys that conditions name, with one extreme after another of the
-        rest.
+        They are all combinations of the keys that conditions name, with successive extremes of the
+        other keys.
         """
-        extremes = max((len(what.extremes()) for what in self.keys.values()), default=1)
-        of_all = (self._combinations([*self.keys], {}, index) for index in range(extremes))
-        distinct = {json.dumps(encoded(each)): each for of_one in of_all for each in of_one}
+        extremes = max((len(domain.extremes()) for domain in self.keys.values()), default=1)
+        groups = (self._combinations([*self.keys], {}, index) for index in range(extremes))
+        distinct = {json.dumps(encoded(example)): example for g in groups for example in g}
         return tuple(distinct.values())
 
     def _combinations(
         self, keys: Sequence[str], chosen: Parameters, index: int | None = None
     ) -> Iterator[Parameters]:
-        """With an index, keys that no condition names have the extreme there alone."""
+        """Yield combinations; with an index, keys outside all conditions have that extreme only."""
         if not keys:
             yield chosen
             return
         first, *rest = keys
-        what = self.keys[first]
+        domain = self.keys[first]
         values = {**self.base, **chosen}
-        if what.holds(values):
-            case = what.case(values)[1] if isinstance(what, Cases) else what
+        if domain.holds(values):
+            case = domain.case(values)[1] if isinstance(domain, Cases) else domain
             choices = case.extremes()
             if index is not None and not any(first in key.when for key in self.keys.values()):
                 choices = [choices[index % len(choices)]]
@@ -239,28 +239,28 @@ class Space:
 
 
 def key_of(name: str) -> str:
-    """The key that Optuna knows by this name."""
+    """The key of a name in Optuna."""
     return name.split(_CASE, maxsplit=1)[0]
 
 
 def encoded(parameters: Parameters) -> Parameters:
-    """A configuration as Optuna stores it."""
+    """A configuration in the form that Optuna stores."""
     return {key: _plain(value) for key, value in parameters.items()}
 
 
 def in_order(keys: Mapping[str, Searchable]) -> dict[str, Searchable]:
-    """The keys, each after those that its condition names, else as they were.
+    """Sort the keys so that each comes after those that its condition names.
 
     Raises:
-        ValueError: conditions go round in a circle.
+        ValueError: the conditions form a circle.
     """
     ordered: dict[str, Searchable] = {}
-    left = dict(keys)
-    while left:
-        free = [key for key, what in left.items() if not what.when.keys() & left.keys()]
+    rest = dict(keys)
+    while rest:
+        free = [key for key, domain in rest.items() if not domain.when.keys() & rest.keys()]
         if not free:
-            raise ValueError(f"search.{next(iter(left))}: its `when` depends on itself")
-        ordered[free[0]] = left.pop(free[0])
+            raise ValueError(f"search.{next(iter(rest))}: its `when` depends on itself")
+        ordered[free[0]] = rest.pop(free[0])
     return ordered
 
 

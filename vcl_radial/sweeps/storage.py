@@ -1,4 +1,4 @@
-"""A team's database for the trials, through Optuna's own storage."""
+"""A shared database of trials, through Optuna's storage."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 @contextmanager
 def opened(url: str | None) -> Iterator[RDBStorage | None]:
-    """The database at a URL; None without one. What it does not do ends in one line.
+    """Open the database at a URL; None without one. Its errors inside become one line.
 
     Raises:
-        UserError: it cannot be reached or used.
+        UserError: the database cannot be reached or used.
     """
     if url is None:
         yield None
@@ -27,7 +27,7 @@ def opened(url: str | None) -> Iterator[RDBStorage | None]:
     from sqlalchemy.exc import SQLAlchemyError
 
     try:
-        # A connection may have gone while runs were trained: look before it is used.
+        # A connection may close during training, so it is tested before each use.
         storage = RDBStorage(url, engine_kwargs={"pool_pre_ping": True})
         try:
             yield storage
@@ -36,5 +36,5 @@ def opened(url: str | None) -> Iterator[RDBStorage | None]:
             storage.engine.dispose()
     except (SQLAlchemyError, OptunaError, ImportError) as error:
         cause = error.__cause__ or error
-        words = " ".join(str(getattr(cause, "orig", None) or cause).split())
-        raise UserError(f"the sweep's database cannot be used: {words}") from None
+        reason = " ".join(str(getattr(cause, "orig", None) or cause).split())
+        raise UserError(f"the sweep's database cannot be used: {reason}") from None

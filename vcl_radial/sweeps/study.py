@@ -1,7 +1,7 @@
-"""A search as Optuna's study: which trials there are, and what came of them.
+"""A search as an Optuna study: its trials and their results.
 
 The study is made in memory at each start: trials are asked for and ended in the same order as
-before, with results that are read from the run folders. There is nothing else to keep.
+before, with results from the run folders. No other state is stored.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import numpy as np
 from vcl_radial.errors import UserError
 from vcl_radial.runs.attempt import PruningThreshold
 from vcl_radial.runs.spec import RunSpec
+from vcl_radial.sweeps.plans import Plan
 from vcl_radial.sweeps.samplers import sampler
 from vcl_radial.sweeps.space import Parameters
-from vcl_radial.sweeps.specification import Plan
 
 if TYPE_CHECKING:
     import optuna
@@ -25,19 +25,19 @@ if TYPE_CHECKING:
 Outcome = Literal["finished", "pruned", "diverged", "failed"]
 
 MOST_REPEATS = 50
-"""After so many trials in a row that were there before, a search without a number of them ends."""
+"""Number of consecutive duplicate trials that end a search without a number of trials."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """What came of a trial.
+    """The result of a trial.
 
     Attributes:
-        outcome: how it ended.
-        score: the mean of the objective over the seeds, if it finished.
-        standard_error: of that mean; None for one seed.
-        words: why it did not finish.
-        scores_so_far: of the first seed, in a sweep that prunes: its score after each step.
+        outcome: outcome of the trial.
+        score: mean objective over the seeds, if the trial finished.
+        standard_error: standard error of the mean; None for one seed.
+        words: why the trial did not finish (the column of this name).
+        scores_so_far: scores of the first seed after each step, in a sweep with pruning.
     """
 
     outcome: Outcome
@@ -58,21 +58,21 @@ class Trial:
 
     @property
     def runs(self) -> list[RunSpec]:
-        """One for each seed."""
+        """The runs of the trial, one per seed."""
         return [self.plan.run(self.parameters, seed) for seed in self.plan.seeds]
 
 
 class Study:
-    """The trials of a plan, each asked for, then ended.
+    """The trials of a plan; each is asked for, then ended.
 
-    Where a trial depends on others (TPE, pruning), it knows the results of all but the
-    `at_once - 1` before it, in the order of their numbers: what it is depends on the sweep alone,
-    not on the number of jobs or on which of them was quicker.
+    If a trial depends on others (TPE, pruning), it uses the results of all earlier trials except
+    the last `at_once - 1`, in order of their numbers. So it depends only on the sweep, not on the
+    number or the speed of jobs.
 
     Args:
-        plan: what is searched.
-        storage: a database that shows the trials to others; None to keep them in memory alone.
-        owner: the sweep's folder, by a name of its own. A database may hold other folders' studies.
+        plan: the plan of the search.
+        storage: a shared database of trials; None to keep them in memory only.
+        owner: id of the sweep's folder, as a database may hold studies of several folders.
 
     Raises:
         UserError: the study in the database is another folder's.
@@ -89,7 +89,7 @@ class Study:
         self._study = _new_study(plan, storage, owner)
 
     def may_ask(self) -> bool:
-        """Whether there is a trial to be had now."""
+        """Whether another trial can be asked for now."""
         number = len(self.trials)
         if self.plan.trials is not None and number >= self.plan.trials:
             return False
@@ -98,7 +98,7 @@ class Study:
         return not self.plan.sweep.ordered or all(k in self.results for k in self._known_to(number))
 
     def ask(self) -> Trial:
-        """The next trial."""
+        """Make the next trial."""
         number = len(self.trials)
         if self.plan.sweep.ordered:
             for known in self._known_to(number):
@@ -106,31 +106,34 @@ class Study:
         self._study.sampler = sampler(self.plan, number)
         asked = self._study.ask()
         if asked.number != number:
-            raise UserError(f"{self.plan.label}: somebody else writes to this study too")
+            raise UserError(
+                f"{self.plan.label}: another process writes to this study too; stop it, or choose "
+                "another database"
+            )
         self._asked.append(asked)
         parameters = self.plan.space.draw(asked)
         self.trials.append(Trial(self.plan, number, parameters, self._thresholds(number)))
         return self.trials[number]
 
     def end(self, number: int, result: Result) -> None:
-        """Take the result of a trial."""
+        """Store the result of a trial."""
         self.results[number] = result
         if not self.plan.sweep.ordered:
             self._pass_on(number)
 
     def close(self) -> None:
-        """Nothing more will be asked for: Optuna gets the results that it does not have yet."""
+        """Report the remaining results to Optuna after the last trial."""
         for number in sorted(self.results):
             self._pass_on(number)
 
     def best(self) -> int | None:
-        """The number of the best finished trial; of equals the first."""
+        """The number of the best finished trial; the first one of equal trials."""
         sign = 1 if self.plan.direction == "maximize" else -1
         scores = {n: sign * r.score for n, r in self.results.items() if r.score is not None}
         return max(sorted(scores), key=lambda n: scores[n]) if scores else None
 
     def _only_repeats(self) -> bool:
-        """Whether the last trials were all there before: nothing new is left to be tried."""
+        """Whether the last trials all repeat earlier ones, so that no new one is left."""
         last = len(self.trials) - MOST_REPEATS
         if last <= 0:
             return False
@@ -141,7 +144,7 @@ class Study:
         return range(max(0, number - self.plan.sweep.at_once + 1))
 
     def _thresholds(self, number: int) -> tuple[PruningThreshold, ...]:
-        """Below which score a trial is given up after each step."""
+        """The pruning thresholds of a trial, one per step."""
         rule = self.plan.sweep.pruning
         if rule is None:
             return ()
@@ -160,7 +163,7 @@ class Study:
         )
 
     def _pass_on(self, number: int) -> None:
-        """Give Optuna a result, once."""
+        """Report a result to Optuna, once."""
         if number in self._to_optuna:
             return
         from optuna.trial import TrialState
@@ -170,17 +173,17 @@ class Study:
         if result.outcome == "finished":
             self._study.tell(trial, result.score)
         else:
-            # Of a pruned trial without a value TPE knows that it was worse than all others.
+            # TPE treats a pruned trial without a value as worse than all others.
             failed = result.outcome == "failed"
             self._study.tell(trial, state=TrialState.FAIL if failed else TrialState.PRUNED)
         self._to_optuna.add(number)
 
 
 def _new_study(plan: Plan, storage: optuna.storages.BaseStorage | None, owner: str) -> optuna.Study:
-    """An empty study; in a database it takes the place of the one that the folder had before.
+    """Make an empty study; in a database it replaces the folder's earlier study.
 
     Raises:
-        UserError: the one in the database is another folder's.
+        UserError: the study in the database belongs to another folder.
     """
     import optuna
 
@@ -190,8 +193,8 @@ def _new_study(plan: Plan, storage: optuna.storages.BaseStorage | None, owner: s
         before = optuna.load_study(study_name=name, storage=storage)
         if before.user_attrs.get("owner") != owner:
             raise UserError(
-                f"the study {name!r} in this database belongs to another folder; go on there, or "
-                "rename the sweep's file"
+                f"the study {name!r} in this database belongs to another folder; resume it there, "
+                "or rename the sweep's file"
             )
         optuna.delete_study(study_name=name, storage=storage)
     study = optuna.create_study(storage=storage, study_name=name, direction=plan.direction)

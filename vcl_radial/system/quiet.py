@@ -1,4 +1,4 @@
-"""What other people's packages warn of is nothing that a user of ours can mend."""
+"""Hide warnings raised inside third-party packages."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _shown: set[tuple[str, int, str]] = set()
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Inside, only warnings of the suite's and the user's files are shown, of imports and of use.
+    """Show only warnings of the suite's and the user's files inside.
 
-    A place in a user's file warns once of the same thing, however often it is passed.
+    A line of a user's file shows each warning once.
     """
     show = warnings.showwarning
     if hasattr(show, "quiet"):
@@ -34,7 +34,7 @@ def quiet() -> Iterator[None]:
         return
     with warnings.catch_warnings():
 
-        def show_own(
+        def show_selected(
             message: Warning | str,
             category: type[Warning],
             filename: str,
@@ -43,24 +43,24 @@ def quiet() -> Iterator[None]:
             line: str | None = None,
         ) -> Any:
             warning = filename, lineno, str(message)
-            if of_the_suite(filename) or (not of_a_package(filename) and warning not in _shown):
+            if is_of_suite(filename) or (not is_of_package(filename) and warning not in _shown):
                 _shown.add(warning)
                 show(message, category, filename, lineno, file, line)
 
         if any(action == "error" for action, *_ in warnings.filters):
-            warnings.simplefilter("default")  # of others' packages no warning is an error
-        show_own.quiet = True  # type: ignore[attr-defined]
-        warnings.showwarning = show_own
+            warnings.simplefilter("default")  # a warning of a package must not become an error
+        show_selected.quiet = True  # type: ignore[attr-defined]
+        warnings.showwarning = show_selected
         yield
 
 
-def of_the_suite(filename: str) -> bool:
-    """Whether a file is one of this package."""
+def is_of_suite(filename: str) -> bool:
+    """Whether a file belongs to this package."""
     return _is_in(filename, _SUITE)
 
 
-def of_a_package(filename: str) -> bool:
-    """Whether a file belongs to Python or to an installed package, and to no user."""
+def is_of_package(filename: str) -> bool:
+    """Whether a file belongs to Python or to an installed package, not to a user."""
     return filename.startswith("<frozen") or any(_is_in(filename, root) for root in _PACKAGES)
 
 

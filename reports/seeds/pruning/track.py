@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from reports.papers.analysis import Setting
-    from vcl_radial.runs.finished import FinishedRun
+    from vcl_radial.runs.track import FinishedRun
 
 NUMBERS = "numbers.json"
 """What is kept of a run: plain numbers by name."""
@@ -142,11 +142,11 @@ def results_of(figure: str, methods: Sequence[str], setting: Setting) -> list[Re
         range(setting.seed, setting.seed + (1 if setting.quick else setting.seeds)),
         {**quick, **setting.settings},
     )
-    place = RunContext(setting.out, setting.data_dir, setting.device, command=setting.command)
-    faults = [end for end in perform(runs, place, setting.jobs) if end.fault is not None]
+    context = RunContext(setting.out, setting.data_dir, setting.device, command=setting.command)
+    faults = [end for end in perform(runs, context, setting.jobs) if end.fault is not None]
     for end in faults:
         print(f"reports: {end.run.label}: {end.fault}", file=sys.stderr)
-    finished = [folder for run in runs if (folder := RunFolder(place.out, run)).finished()]
+    finished = [folder for run in runs if (folder := RunFolder(context.out, run)).finished()]
     if not finished:
         raise UserError(f"{figure}: no run was finished; the first: {faults[0].fault}")
     return [Result.of(folder) for folder in finished]

@@ -8,7 +8,7 @@ from scipy import stats
 
 from vcl_radial.metrics import holm, sign_flip_test
 from vcl_radial.reporting.figures import paired_differences
-from vcl_radial.reporting.figures.differences import format_error
+from vcl_radial.reporting.figures.differences import describe_p
 
 
 def results(scores):
@@ -93,7 +93,7 @@ def test_too_few_seeds_are_said_to_be_so_however_clear_the_difference(seeds):
 
 
 def test_from_six_seeds_on_a_difference_can_be_shown():
-    assert format_error(6, 1.0, 2 / 2**6) == "higher"
-    assert format_error(6, -1.0, 2 / 2**6) == "lower"
-    assert format_error(6, 1.0, 4 / 2**6) == "no difference shown"
-    assert format_error(41, 1.0, math.nan) == "no exact test for so many seeds"
+    assert describe_p(6, 1.0, 2 / 2**6) == "higher"
+    assert describe_p(6, -1.0, 2 / 2**6) == "lower"
+    assert describe_p(6, 1.0, 4 / 2**6) == "no difference shown"
+    assert describe_p(41, 1.0, math.nan) == "no exact test for so many seeds"

@@ -1,4 +1,4 @@
-"""How far methods lie from one of them, paired by seed."""
+"""Differences between methods and a reference method, paired by seed."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from vcl_radial.reporting.rows import Difference
 from vcl_radial.runs.sections import Cell, Column, Table, number, signed, with_spread
 
 LEVEL = 0.05
-"""Below this p-value a difference is said to be one."""
+"""A difference with a smaller p-value is significant."""
 
 
 def paired_differences(results: pd.DataFrame, reference: str) -> pd.DataFrame:
-    """Average accuracy of every other method minus the reference's, over the seeds of both.
+    """Average accuracy of every other method minus the reference's, over their common seeds.
 
     The effect size is Cohen's d_z, the mean of the differences over their standard deviation
-    (Lakens, "Calculating and reporting effect sizes" (2013), Eq. 6): infinite where all seeds
-    have the same difference, nan where that is 0.
+    (Lakens, "Calculating and reporting effect sizes" (2013), Eq. 6): infinite if all seeds have the
+    same difference, nan if that is 0.
 
     Args:
         results: Tidy tables of the finished runs of one benchmark, with `benchmark, method, seed`.
@@ -32,8 +32,8 @@ def paired_differences(results: pd.DataFrame, reference: str) -> pd.DataFrame:
     Returns:
         One row per method that shares at least two seeds with the reference: `method, seeds`, the
         mean difference in points and its standard error `difference, difference_se`, the `effect`
-        size, the `p` of the exact sign-flip test by Holm's correction over all rows (nan of fewer
-        than six seeds) and what that says in `words`.
+        size, the `p` of the exact sign-flip test by Holm's correction over all rows (nan for fewer
+        than six seeds) and its meaning in `words`.
     """
     by_run = {
         (str(method), seed): average_accuracy(run)
@@ -45,11 +45,11 @@ def paired_differences(results: pd.DataFrame, reference: str) -> pd.DataFrame:
 def paired(
     by_run: Mapping[Any, float], methods: Sequence[str], reference: str, overlap: float = 0.0
 ) -> pd.DataFrame:
-    """A score of every method minus the reference's, before `corrected` has its tests as a family.
+    """A score of every method minus the reference's, with p-values before Holm's correction.
 
     Args:
-        by_run: the score of each run, by the pair of its method and seed.
-        methods: in the order of the table; the reference may be among them.
+        by_run: the score of each run, by its method and seed.
+        methods: the methods in the order of the table; the reference may be among them.
         reference: the method to compare with.
         overlap: test rows over training rows, where seeds are random splits that share rows.
     """
@@ -71,21 +71,21 @@ def paired(
 
 
 def corrected(differences: pd.DataFrame) -> pd.DataFrame:
-    """Rows of `paired` as one family: `p` by Holm's correction, and what it says in `words`."""
-    together = differences.assign(p=holm(differences["p"].tolist()))
-    rows = zip(together["seeds"], together["difference"], together["p"], strict=True)
-    return together.assign(words=[format_error(*row) for row in rows])
+    """Rows of `paired` with `p` by Holm's correction over all rows, and its meaning in `words`."""
+    family = differences.assign(p=holm(differences["p"].tolist()))
+    rows = zip(family["seeds"], family["difference"], family["p"], strict=True)
+    return family.assign(words=[describe_p(*row) for row in rows])
 
 
 def difference_table(
     differences: pd.DataFrame, names: Sequence[str] = ("method",), unit: str = " (points)"
 ) -> Table:
-    """What `paired` returned, to be read.
+    """Format a table of `corrected`.
 
     Args:
-        differences: with a column `decimals` where it is not 2.
-        names: columns of words that say what a row is of.
-        unit: of all differences, for the heading.
+        differences: the differences; a column `decimals` sets the number of digits (2 without it).
+        names: columns of text that identify a row.
+        unit: the unit of all differences, for the heading.
     """
     rows: list[list[Cell | str]] = []
     for d in differences.to_dict("records"):
@@ -102,20 +102,20 @@ def difference_table(
             ]
         )
     columns: list[Column | str] = [
-        *(Column(name, words=True) for name in names),
+        *(Column(name, is_text=True) for name in names),
         *("seeds", f"difference{unit}", "effect size d_z"),
         Column("p", better="lower"),
-        Column("in words", words=True),
+        Column("in words", is_text=True),
     ]
     return Table(columns, rows)
 
 
-def format_error(seeds: int, difference: float, p: float) -> str:
-    """What a p-value says, in plain words.
+def describe_p(seeds: int, difference: float, p: float) -> str:
+    """Describe a p-value in plain words.
 
     Args:
-        seeds: How many differences it was made of.
-        difference: Their mean.
+        seeds: The number of differences.
+        difference: The mean difference.
         p: The p-value; nan below six and above 40 seeds.
     """
     if seeds < FEWEST_SEEDS:
@@ -128,6 +128,6 @@ def format_error(seeds: int, difference: float, p: float) -> str:
 
 
 def _ratio(mean: float, deviation: float) -> float:
-    if deviation > 1e-9 * abs(mean):  # below is rounding
+    if deviation > 1e-9 * abs(mean):  # smaller deviations come from rounding
         return mean / deviation
     return math.copysign(math.inf, mean) if mean else math.nan

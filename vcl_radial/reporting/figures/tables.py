@@ -17,13 +17,13 @@ from vcl_radial.runs.sections import Cell, Column, Table, number, size
 def seed_table(
     results: pd.DataFrame, costs: pd.DataFrame | None = None, *, multi_head: bool = False
 ) -> pd.DataFrame:
-    """Every score of every run.
+    """The table of every score of every run.
 
     Args:
         results: Tidy tables of many finished runs, with `benchmark, method, seed`.
         costs: What the runs cost: `benchmark, method, seed` and columns of `COSTS`; nan where it is
             not known.
-        multi_head: Whether each task has a head of its own; then there is no forward transfer.
+        multi_head: Whether each task has a separate head, so that there is no forward transfer.
 
     Returns:
         One row per run, with `benchmark, method, seed` and the names of `metrics.summary`, and
@@ -54,10 +54,10 @@ def seed_table(
 
 
 def summary_table(by_seed: pd.DataFrame) -> pd.DataFrame:
-    """Every score of every method, over its seeds.
+    """The table of every score of every method, over its seeds.
 
     Args:
-        by_seed: What `seed_table` returned.
+        by_seed: A table of `seed_table`.
 
     Returns:
         One row per benchmark and method, in the order in which they first appear, with the
@@ -81,7 +81,7 @@ def summary_table(by_seed: pd.DataFrame) -> pd.DataFrame:
 
 
 def board(table: pd.DataFrame) -> Table:
-    """The leaderboard, with cells such as `98.73 ± 0.12`, the best of a score marked.
+    """The leaderboard, with cells such as `98.73 ± 0.12` and marks at the best of each score.
 
     Args:
         table: What `summary_table` returned.
@@ -90,12 +90,12 @@ def board(table: pd.DataFrame) -> Table:
         The table, and where there are several methods, a line below it that says what is marked.
         The benchmark is left out where there is only one, and so are scores that no method has.
     """
-    words = ["benchmark"] if table["benchmark"].nunique() > 1 else []
-    words.append("method")
+    names = ["benchmark"] if table["benchmark"].nunique() > 1 else []
+    names.append("method")
     names = shown(table)
     rows: list[list[Cell | str]] = [
         [
-            *(str(row[name]) for name in words),
+            *(str(row[name]) for name in names),
             str(row["seeds"]),
             *(
                 Cell(printed(n, row[n], row[f"{n}_se"]), row[n], n in row["best"].split())
@@ -105,7 +105,7 @@ def board(table: pd.DataFrame) -> Table:
         for row in table.to_dict("records")
     ]
     columns = [
-        *(Column(name, words=True) for name in words),
+        *(Column(name, is_text=True) for name in names),
         Column("seeds", meaning="runs behind the numbers"),
         *(column(n) for n in names),
     ]
@@ -148,7 +148,7 @@ def to_csv(table: pd.DataFrame) -> str:
 
 
 def printed(name: str, mean: float, error: float = math.nan) -> str:
-    """A score as tables print it: `98.73 ± 0.12`, or without spread where there is none.
+    """Format a score for tables: `98.73 ± 0.12`, or without spread if there is none.
 
     Args:
         name: One of `SCORES`.

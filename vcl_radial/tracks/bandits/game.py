@@ -11,8 +11,7 @@ import pandas as pd
 import torch
 
 from vcl_radial.likelihoods.predict import seeded_rng
-from vcl_radial.runs.track import Step
-from vcl_radial.runs.training import NonResumableTraining
+from vcl_radial.runs.training import NonResumableTraining, Step
 from vcl_radial.tracks.bandits.agents import make_agent
 from vcl_radial.tracks.bandits.data import Table, load_table
 from vcl_radial.tracks.bandits.environment import Bandit, Memory, make_bandit, play

@@ -28,7 +28,6 @@ from vcl_radial.reporting.figures.drawing import (
     sheet,
     to_csv,
 )
-from vcl_radial.runs.finished import FinishedRun
 from vcl_radial.runs.sections import (
     Claim,
     Column,
@@ -39,6 +38,7 @@ from vcl_radial.runs.sections import (
     claims_table,
     with_spread,
 )
+from vcl_radial.runs.track import FinishedRun
 from vcl_radial.tracks.bandits.published import CONCLUSIONS, PUBLISHED
 from vcl_radial.tracks.bandits.settings import Recipe
 
@@ -141,7 +141,7 @@ def make_table(runs: Sequence[FinishedRun]) -> Table:
             ]
         )
     columns = (
-        Column("method", words=True),
+        Column("method", is_text=True),
         Column("published"),
         Column("ours", better="higher"),
         Column("games"),

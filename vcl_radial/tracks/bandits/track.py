@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from vcl_radial.files.reading import read_text
 from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.folder import RunFolder
-from vcl_radial.runs.track import Objective, Step, Track
-from vcl_radial.runs.training import Training
+from vcl_radial.runs.track import Objective, Track
+from vcl_radial.runs.training import Step, Training
 from vcl_radial.tracks.bandits.files import checksum, path_of
 from vcl_radial.tracks.bandits.settings import UNIFORM, Run
 from vcl_radial.tracks.recipe import check_methods
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from vcl_radial.methods.base import Method
-    from vcl_radial.runs.finished import FinishedRun
     from vcl_radial.runs.sections import Section
+    from vcl_radial.runs.track import FinishedRun
     from vcl_radial.tracks.bandits.agents import Agent
 
 
@@ -77,11 +77,11 @@ class Bandits(Track[Run]):
 
         check_made(runs, make)
 
-    def open(self, run: Run, place: RunContext, report: Callable[[Step], None]) -> Training:
+    def open(self, run: Run, context: RunContext, report: Callable[[Step], None]) -> Training:
         """Open a game before its first round."""
         from vcl_radial.tracks.bandits.game import Game, bandit_of
 
-        return Game(run, bandit_of(run, place.data_dir), report)
+        return Game(run, bandit_of(run, context.data_dir), report)
 
     def score(self, folder: RunFolder[Run], objective: str) -> float | None:
         """The score of all rounds; None if nothing could be earned."""

@@ -14,7 +14,7 @@ from avalanche.training.plugins import EvaluationPlugin
 from vcl_radial.metrics import summary
 from vcl_radial.nn.movement import LayerStart
 from vcl_radial.runs.context import RunContext
-from vcl_radial.runs.track import Step
+from vcl_radial.runs.training import Step
 from vcl_radial.strategies.base import ContinualStrategy
 from vcl_radial.strategies.upkeep import check_objective
 from vcl_radial.tracks.continual.lane_runs import LaneRuns
@@ -126,7 +126,7 @@ class TaskTraining:
             epoch = min(self._spec.recipe.epochs_until(done), self._total)
         return Step(
             done=done,
-            words=f"task {min(done + 1, len(self._names))} of {len(self._names)}",
+            message=f"task {min(done + 1, len(self._names))} of {len(self._names)}",
             epoch=epoch,
             epochs=self._total,
             at=self._run.iterations,
@@ -160,11 +160,11 @@ class TaskTraining:
         }
 
 
-def open_run(spec: Run, place: RunContext, report: Callable[[Step], None]) -> TaskTraining:
+def open_run(spec: Run, context: RunContext, report: Callable[[Step], None]) -> TaskTraining:
     """Open a run at its start."""
 
     def on_epoch(task: int, epoch: int, scalars: Mapping[str, float]) -> None:
-        if place.log and (task, epoch) == (1, 1):
+        if context.log and (task, epoch) == (1, 1):
             report(training.untrained())
         report(training.after_epoch(task, epoch, scalars))
 
@@ -173,10 +173,10 @@ def open_run(spec: Run, place: RunContext, report: Callable[[Step], None]) -> Ta
         spec.recipe,
         spec.seed,
         evaluate_on=spec.evaluate_on,
-        data_dir=place.data_dir,
-        device=place.device,
+        data_dir=context.data_dir,
+        device=context.device,
         on_epoch=on_epoch,
-        watched=bool(place.log),
+        watched=bool(context.log),
     )
     training = TaskTraining(spec, run, run.stream.task_names, run.trainings)
     return training
@@ -187,12 +187,12 @@ class TaskLanes:
 
     Args:
         specs: specifications of one stream and one shape.
-        place: where they compute and read.
+        context: device and folders of the runs.
         report: called with a lane and an epoch of it.
     """
 
     def __init__(
-        self, specs: Sequence[Run], place: RunContext, report: Callable[[int, Step], None]
+        self, specs: Sequence[Run], context: RunContext, report: Callable[[int, Step], None]
     ) -> None:
         def on_epoch(lane: int, task: int, epoch: int) -> None:
             report(lane, self.lanes[lane].after_epoch(task, epoch, {}))
@@ -202,8 +202,8 @@ class TaskLanes:
             [spec.recipe for spec in specs],
             [spec.seed for spec in specs],
             evaluate_on=specs[0].evaluate_on,
-            data_dir=place.data_dir,
-            device=place.device,
+            data_dir=context.data_dir,
+            device=context.device,
             on_epoch=on_epoch,
         )
         names = self._runs.stream.task_names

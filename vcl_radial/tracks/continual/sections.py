@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import tomli_w
 
 from vcl_radial.reporting.sequences import heatmaps, matrix, matrix_table
-from vcl_radial.runs.finished import FinishedRun
 from vcl_radial.runs.sections import (
     Block,
     Cell,
@@ -19,6 +18,7 @@ from vcl_radial.runs.sections import (
     Table,
     Text,
 )
+from vcl_radial.runs.track import FinishedRun
 from vcl_radial.tracks.continual.tables import layers_table, results_table, runs_costs
 
 if TYPE_CHECKING:
@@ -153,10 +153,10 @@ def _single_runs(runs: Sequence[FinishedRun], by_seed: pd.DataFrame) -> Table:
         for run in by_seed.to_dict("records")
     ]
     columns: list[Column | str] = [
-        Column("method", words=True),
+        Column("method", is_text=True),
         "seed",
         *map(column, scores),
-        Column("folder", words=True),
+        Column("folder", is_text=True),
     ]
     return Table(columns, rows)
 

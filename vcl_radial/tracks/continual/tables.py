@@ -12,7 +12,8 @@ from vcl_radial.config.ranges import CountOrZero
 from vcl_radial.errors import DataError
 from vcl_radial.files.reading import read_text
 from vcl_radial.reporting.gather import checked
-from vcl_radial.runs.finished import FinishedRun, Seconds, Written
+from vcl_radial.runs.finished import Seconds, Written
+from vcl_radial.runs.track import FinishedRun
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -16,8 +16,8 @@ from vcl_radial.data.named_files import file_path
 from vcl_radial.files.reading import read_text
 from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.folder import RunFolder
-from vcl_radial.runs.track import Objective, Step, Track
-from vcl_radial.runs.training import Lanes, Training
+from vcl_radial.runs.track import Objective, Track
+from vcl_radial.runs.training import Lanes, Step, Training
 from vcl_radial.system.quiet import quiet
 from vcl_radial.tracks.continual import WORKER_MODULES
 from vcl_radial.tracks.continual.preflight import check_data, check_runs
@@ -27,8 +27,8 @@ from vcl_radial.tracks.continual.specification import Run
 if TYPE_CHECKING:
     import pandas as pd
 
-    from vcl_radial.runs.finished import FinishedRun
     from vcl_radial.runs.sections import Section
+    from vcl_radial.runs.track import FinishedRun
 
 
 class Continual(Track[Run]):
@@ -92,11 +92,11 @@ class Continual(Track[Run]):
         if any(run.stream.dataset == IMAGE_FOLDER for run in runs):
             _warn_of_ignored_files(required_root(IMAGE_FOLDER, data_dir))
 
-    def open(self, run: Run, place: RunContext, report: Callable[[Step], None]) -> Training:
+    def open(self, run: Run, context: RunContext, report: Callable[[Step], None]) -> Training:
         """Open a run at its start."""
         from vcl_radial.tracks.continual.execute import open_run
 
-        return open_run(run, place, report)
+        return open_run(run, context, report)
 
     def read(self, path: Path, environment: Mapping[str, Any]) -> Mapping[str, pd.DataFrame]:
         """Read `accuracy`, and `layers` of a method with a posterior."""
@@ -169,12 +169,12 @@ class Continual(Track[Run]):
         ]
 
     def open_together(
-        self, runs: Sequence[Run], place: RunContext, report: Callable[[int, Step], None]
+        self, runs: Sequence[Run], context: RunContext, report: Callable[[int, Step], None]
     ) -> Lanes:
         """Open a batch at its start."""
         from vcl_radial.tracks.continual.execute import TaskLanes
 
-        return TaskLanes(runs, place, report)
+        return TaskLanes(runs, context, report)
 
 
 def _stream_key(run: Run) -> str:

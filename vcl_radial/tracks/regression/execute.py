@@ -9,8 +9,7 @@ from pathlib import Path
 
 from vcl_radial.errors import Diverged, UserError
 from vcl_radial.runs.context import RunContext
-from vcl_radial.runs.track import Step
-from vcl_radial.runs.training import NonResumableTraining
+from vcl_radial.runs.training import NonResumableTraining, Step
 from vcl_radial.tracks.regression.data import RegressionData, load_data
 from vcl_radial.tracks.regression.results import Scored, reports
 from vcl_radial.tracks.regression.sequence import train_in_sequence
@@ -43,9 +42,9 @@ class SplitLanes:
     """Runs of one table and one shape as lanes of one program."""
 
     def __init__(
-        self, runs: Sequence[Run], place: RunContext, report: Callable[[int, Step], None]
+        self, runs: Sequence[Run], context: RunContext, report: Callable[[int, Step], None]
     ) -> None:
-        data = load_data_once(runs[0].data, place.data_dir)
+        data = load_data_once(runs[0].data, context.data_dir)
         self.lanes = [SplitTraining(run, data, partial(report, k)) for k, run in enumerate(runs)]
         self._left_out: set[int] = set()
 

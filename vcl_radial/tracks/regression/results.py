@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from vcl_radial.errors import Diverged
-from vcl_radial.runs.track import Step
+from vcl_radial.runs.training import Step
 from vcl_radial.tracks.regression.settings import Run
 
 Scores = dict[str, float]

@@ -62,7 +62,7 @@ def summary(tidy: pd.DataFrame) -> pd.DataFrame:
 
 def _table(header: Sequence[str], body: Sequence[Sequence[Cell | str]], title: str = "") -> Table:
     """A table whose first column is text."""
-    return Table([Column(header[0], words=True), *header[1:]], body, title)
+    return Table([Column(header[0], is_text=True), *header[1:]], body, title)
 
 
 def score_table(means: pd.DataFrame, metric: str) -> Table:
@@ -257,7 +257,7 @@ def gap_table(gaps: pd.DataFrame, metric: str) -> Table:
     rows = gaps[gaps["metric"] == metric]
     body: list[list[Cell | str]] = []
     header: list[Column | str] = [
-        Column("set, method", words=True),
+        Column("set, method", is_text=True),
         *("all rows at once", "in sequence", "gap"),
     ]
     if carried := "carried_bytes" in gaps:

@@ -23,7 +23,7 @@ from vcl_radial.methods.carried import carried_bytes, contents
 from vcl_radial.methods.loop import TaskLoop, selected
 from vcl_radial.methods.tasks import Batch, Task
 from vcl_radial.optimizers.schedules import linear_tail
-from vcl_radial.runs.track import Step
+from vcl_radial.runs.training import Step
 from vcl_radial.tracks.methods import make_method
 from vcl_radial.tracks.networks import network_of_rows
 from vcl_radial.tracks.regression.batches import LaneBatches

@@ -13,8 +13,8 @@ from vcl_radial.errors import UserError
 from vcl_radial.files.reading import read_text
 from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.folder import RunFolder
-from vcl_radial.runs.track import Objective, Step, Track
-from vcl_radial.runs.training import Lanes, Training
+from vcl_radial.runs.track import Objective, Track
+from vcl_radial.runs.training import Lanes, Step, Training
 from vcl_radial.tracks.recipe import check_methods
 from vcl_radial.tracks.regression import files
 from vcl_radial.tracks.regression.settings import Recipe, Run, table_name
@@ -23,8 +23,8 @@ from vcl_radial.tracks.sets import taken_sets
 if TYPE_CHECKING:
     import pandas as pd
 
-    from vcl_radial.runs.finished import FinishedRun
     from vcl_radial.runs.sections import Section
+    from vcl_radial.runs.track import FinishedRun
 
 
 class Regression(Track[Run]):
@@ -120,21 +120,21 @@ class Regression(Track[Run]):
         batches += [[run] for run in runs if not run.is_lane]
         return sorted(batches, key=_cost, reverse=True)
 
-    def open(self, run: Run, place: RunContext, report: Callable[[Step], None]) -> Training:
+    def open(self, run: Run, context: RunContext, report: Callable[[Step], None]) -> Training:
         """Open a run at its start."""
         from vcl_radial.tracks.regression.execute import SplitTraining, load_data_once
         from vcl_radial.tracks.regression.task_by_task import SliceTraining
 
         training = SplitTraining if run.is_lane else SliceTraining
-        return training(run, load_data_once(run.data, place.data_dir), report)
+        return training(run, load_data_once(run.data, context.data_dir), report)
 
     def open_together(
-        self, runs: Sequence[Run], place: RunContext, report: Callable[[int, Step], None]
+        self, runs: Sequence[Run], context: RunContext, report: Callable[[int, Step], None]
     ) -> Lanes:
         """Open a batch at its start."""
         from vcl_radial.tracks.regression.execute import SplitLanes
 
-        return SplitLanes(runs, place, report)
+        return SplitLanes(runs, context, report)
 
     def score(self, folder: RunFolder[Run], objective: str) -> float | None:
         """The score on all evaluated rows; in a sequence, after the last slice."""

@@ -20,7 +20,7 @@ from vcl_radial.methods.registry import find_method
 from vcl_radial.nn.movement import layer_starts
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.peers import ALONE, Peers
-from vcl_radial.runs.track import Step
+from vcl_radial.runs.training import Step
 from vcl_radial.tracks.retinopathy.prediction import predict
 from vcl_radial.tracks.retinopathy.prepare import Prepared, all_test_sets, all_validation_sets
 from vcl_radial.tracks.retinopathy.scoring import calibration_table, prediction_table, score_table
@@ -242,7 +242,7 @@ def step(run: Run, sites: Sequence[str], history: Sequence[Mapping[str, float]])
     prefix, suffix = (f"{sites[site]}  ", f"/{sites[site]}") if len(sites) > 1 else ("", "")
     return Step(
         done=len(history),
-        words=f"epoch {done} of {epochs}",
+        message=f"epoch {done} of {epochs}",
         score=selected_score_by_epoch(run, history).get(len(history)),
         epoch=done,
         epochs=epochs,

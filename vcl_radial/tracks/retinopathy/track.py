@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.folder import RunFolder
-from vcl_radial.runs.track import Objective, Step, Track
-from vcl_radial.runs.training import Training
+from vcl_radial.runs.track import Objective, Track
+from vcl_radial.runs.training import Step, Training
 from vcl_radial.tracks.recipe import check_methods
 from vcl_radial.tracks.retinopathy.settings import DataSettings, Run
 from vcl_radial.tracks.sets import taken_sets
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from vcl_radial.data.fundus import FundusData
     from vcl_radial.methods.base import Method
-    from vcl_radial.runs.finished import FinishedRun
     from vcl_radial.runs.sections import Section
+    from vcl_radial.runs.track import FinishedRun
     from vcl_radial.tracks.retinopathy.prepare import Prepared
 
 
@@ -92,12 +92,12 @@ class Retinopathy(Track[Run]):
                     flush=True,
                 )
 
-    def open(self, run: Run, place: RunContext, report: Callable[[Step], None]) -> Training:
+    def open(self, run: Run, context: RunContext, report: Callable[[Step], None]) -> Training:
         """Open a run at its start."""
         from vcl_radial.tracks.retinopathy.execute import EpochTraining
 
-        sites = _prepared(run.needed.model_dump_json(), place.data_dir)
-        return EpochTraining(run, sites, place.device, place.peers)
+        sites = _prepared(run.needed.model_dump_json(), context.data_dir)
+        return EpochTraining(run, sites, context.device, context.peers)
 
     def read(self, path: Path, environment: Mapping[str, Any]) -> Mapping[str, pd.DataFrame]:
         """Read `scores` and `calibration`."""

@@ -195,7 +195,7 @@ def _table(results: Sequence[LeNetResult]) -> Table:
         cells = [str(row.architecture), *_row(row.architecture)[1:3], *printed]
         rows.append([row.method, *cells, f"{row.error:.1f}"])
     rows.append(["not pruned", *_row(WHOLE), _spread(results, "error_before")])
-    heads = [Column(name, words=name in ("method", "pruned architecture")) for name in columns]
+    heads = [Column(name, is_text=name in ("method", "pruned architecture")) for name in columns]
     return Table(heads, rows)
 
 

@@ -15,7 +15,7 @@ from reports.seeds.pruning.track import Pruning, PruningSpec
 from vcl_radial.config.ranges import Count, NotNegative, Positive
 from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.settings import Settings
-from vcl_radial.runs.track import Step
+from vcl_radial.runs.training import Step
 
 if TYPE_CHECKING:
     from reports.seeds.pruning.lenet.training import LeNetTraining
@@ -87,12 +87,12 @@ class LeNetPruning(Pruning[LeNetSpec]):
         load_images(runs[0].data, data_dir, torch.device("cpu"))
 
     def open(
-        self, run: LeNetSpec, place: RunContext, report: Callable[[Step], None]
+        self, run: LeNetSpec, context: RunContext, report: Callable[[Step], None]
     ) -> LeNetTraining:
         """A network at its start."""
         import torch
 
         from reports.seeds.pruning.lenet.training import LeNetTraining, load_images
 
-        images = load_images(run.data, place.data_dir, torch.device(place.device))
+        images = load_images(run.data, context.data_dir, torch.device(context.device))
         return LeNetTraining(run.recipe, run.seed, images)

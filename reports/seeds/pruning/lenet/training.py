@@ -27,7 +27,7 @@ from vcl_radial.likelihoods.objectives import categorical_nll, per_point
 from vcl_radial.likelihoods.predict import log_predictive, seeded_rng
 from vcl_radial.nn import kl_divergence
 from vcl_radial.nn.rdp import RDPBlock
-from vcl_radial.runs.track import Step
+from vcl_radial.runs.training import Step
 
 SIDE = 28
 _AT_A_TIME = 1000

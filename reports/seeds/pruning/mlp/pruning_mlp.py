@@ -254,7 +254,7 @@ def _above(
 
 
 def _table(curves: Sequence[Curve], seeds: int) -> Table:
-    columns = [Column("method", words=True), Column("order", words=True)]
+    columns = [Column("method", is_text=True), Column("order", is_text=True)]
     columns += [Column(f"{share} %") for share in _TABLE_SHARES]
     rows = [
         [RUN_METHODS[curve.name], curve.panel, *(_cell(curve, s) for s in _TABLE_SHARES)]

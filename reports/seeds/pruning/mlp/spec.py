@@ -14,7 +14,7 @@ from reports.seeds.pruning.track import Pruning, PruningSpec
 from vcl_radial.config.ranges import CountOrZero, ShareBelowOne
 from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.settings import Settings
-from vcl_radial.runs.track import Step
+from vcl_radial.runs.training import Step
 from vcl_radial.tracks.continual.settings import Recipe
 
 if TYPE_CHECKING:
@@ -64,9 +64,11 @@ class MLPPruning(Pruning[MLPSpec]):
 
         load_stream(runs[0].data.dataset, data_dir)
 
-    def open(self, run: MLPSpec, place: RunContext, report: Callable[[Step], None]) -> MLPTraining:
+    def open(
+        self, run: MLPSpec, context: RunContext, report: Callable[[Step], None]
+    ) -> MLPTraining:
         """A network at its start."""
         from reports.seeds.pruning.mlp.training import MLPTraining, load_stream
 
-        stream = load_stream(run.data.dataset, place.data_dir)
-        return MLPTraining(run, stream.to(place.device), report)
+        stream = load_stream(run.data.dataset, context.data_dir)
+        return MLPTraining(run, stream.to(context.device), report)

@@ -22,8 +22,7 @@ from reports.seeds.pruning.track import numbers_file
 from vcl_radial.data.streams import TensorStream, load_dataset, split_stream, to_avalanche
 from vcl_radial.likelihoods.predict import seeded_rng
 from vcl_radial.nn import MLP, GaussianNetwork, PosteriorSettings, variational_weights
-from vcl_radial.runs.track import Step
-from vcl_radial.runs.training import NonResumableTraining
+from vcl_radial.runs.training import NonResumableTraining, Step
 from vcl_radial.system.quiet import quiet
 from vcl_radial.tracks.continual.training import make_strategy
 

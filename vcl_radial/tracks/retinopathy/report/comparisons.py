@@ -13,8 +13,8 @@ from vcl_radial.metrics import forgetting, mean_and_standard_error
 from vcl_radial.reporting.figures.differences import paired
 from vcl_radial.reporting.figures.scores import SCORES
 from vcl_radial.reporting.figures.tables import cell_of, column
-from vcl_radial.runs.finished import FinishedRun
 from vcl_radial.runs.sections import Cell, Column, Table, mean_cell
+from vcl_radial.runs.track import FinishedRun
 from vcl_radial.tracks.retinopathy.report.tables import (
     BALANCED,
     RETINA,
@@ -261,7 +261,7 @@ def in_sequence(runs: pd.DataFrame, sites: Sequence[str]) -> Table:
             counts = method_rows["carried_bytes"].dropna()
             rows[-1].append(cell_of("carried_bytes", counts.mean()))
     heads: list[Column | str] = [
-        Column("method", words=True),
+        Column("method", is_text=True),
         Column("mean AUC (%) ↑", better="higher"),
         Column(
             SCORES["forgetting"].heading,

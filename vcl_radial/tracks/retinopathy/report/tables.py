@@ -9,8 +9,8 @@ from typing import Any, Final, TypeAlias
 import pandas as pd
 
 from vcl_radial.metrics import mean_and_standard_error
-from vcl_radial.runs.finished import FinishedRun
 from vcl_radial.runs.sections import Cell, Column, Table
+from vcl_radial.runs.track import FinishedRun
 from vcl_radial.tracks.retinopathy.report.published import SHARES, WORDS, published
 
 Methods: TypeAlias = Mapping[str, Sequence[FinishedRun]]
@@ -259,7 +259,7 @@ def label(method: str, runs: Sequence[FinishedRun]) -> str:
 
 def text_columns(*headings: str) -> list[Column | str]:
     """Columns of text."""
-    return [Column(heading, words=True) for heading in headings]
+    return [Column(heading, is_text=True) for heading in headings]
 
 
 def graded_parts(table: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
