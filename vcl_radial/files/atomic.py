@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, whoever is killed or writes at the same time."""
+"""Write files atomically: complete or not at all, crash-safe and with concurrent writers."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from vcl_radial.files.reading import open_file
 
 try:
     from fcntl import LOCK_EX, LOCK_NB, flock
-except ImportError:  # a system with other locks: what a killed write left stays there
+except ImportError:  # a system with other locks: files of killed writers stay
     flock = None  # type: ignore[assignment]
 
 
 def write(path: Path, data: bytes | memoryview) -> None:
-    """Replace a file, and remove what killed writers of it left behind.
+    """Replace a file, and remove temporary files of killed writers.
 
-    A writer holds a lock on its temporary file; one that nobody holds belongs to nobody.
+    A writer locks its temporary file, so a temporary file without a lock is a leftover.
 
     Raises:
-        OSError: it cannot be written; the old file is as it was.
+        OSError: the file cannot be written; the old one is unchanged.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     for other in path.parent.glob(f".{glob.escape(path.name)}.{'?' * 8}"):
-        _remove_if_left(other)
-    descriptor, temporary = _own_file(path)
+        _remove_if_unlocked(other)
+    descriptor, temporary = _temporary_file(path)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(data)
@@ -43,24 +43,24 @@ def write(path: Path, data: bytes | memoryview) -> None:
 
 
 def gzipped(text: str) -> bytes:
-    """For a file that is to be the same whenever it is written: without a time."""
+    """Compress a text without a time stamp, so that equal texts give equal bytes."""
     return gzip.compress(text.encode(), mtime=0)
 
 
-def _own_file(path: Path) -> tuple[int, Path]:
-    """A new file beside a path, locked before anybody took it for left behind."""
+def _temporary_file(path: Path) -> tuple[int, Path]:
+    """Make and lock a new file beside a path; try again if another writer removed it first."""
     while True:
         descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         if flock is None:
             return descriptor, Path(name)
-        with contextlib.suppress(OSError):  # this file system has no locks
+        with contextlib.suppress(OSError):  # some file systems have no locks
             flock(descriptor, LOCK_EX)
         if os.fstat(descriptor).st_nlink:
             return descriptor, Path(name)
         os.close(descriptor)
 
 
-def _remove_if_left(temporary: Path) -> None:
+def _remove_if_unlocked(temporary: Path) -> None:
     if flock is None:
         return
     with contextlib.suppress(OSError), open_file(temporary) as file:

@@ -1,4 +1,4 @@
-"""Where the suite keeps what can be made or fetched again."""
+"""The cache folder for files that can be made or downloaded again."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from vcl_radial.errors import UserError
 def cache_root() -> Path:
     """The cache folder: `$XDG_CACHE_HOME/vcl_radial`, else `~/.cache/vcl_radial`.
 
-    A user without a home folder has one in the temporary folder.
+    For a user without a home folder it lies in the temporary folder.
 
     Raises:
-        UserError: that one is somebody else's.
+        UserError: the folder there belongs to another user.
     """
     base = os.environ.get("XDG_CACHE_HOME")
     try:
         return (Path(base) if base else Path.home() / ".cache") / "vcl_radial"
-    except RuntimeError:  # neither $HOME nor an entry for this user
+    except RuntimeError:  # no $HOME and no entry for this user
         return _temporary()
 
 
 def _temporary() -> Path:
-    """A cache folder that this user alone can write: code is loaded from it."""
+    """A cache folder that only this user can write, since code is loaded from it."""
     folder = Path(tempfile.gettempdir()) / f"vcl_radial-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
     if folder.stat().st_uid != os.getuid():
@@ -37,11 +37,11 @@ def _temporary() -> Path:
 
 @contextmanager
 def one_at_a_time(lock: Path, waits: Callable[[], None] = lambda: None) -> Iterator[None]:
-    """Others who hold this lock file wait meanwhile; it ends with its holder, however that ends.
+    """Hold a lock file inside; other processes wait. The lock ends when its holder ends.
 
     Args:
         lock: the file; its folder is made.
-        waits: called where another process holds it.
+        waits: called if another process holds the lock.
 
     Raises:
         OSError: the file cannot be written.

@@ -1,8 +1,8 @@
-"""Files from outside: only regular files are opened, and only so much of them is read.
+"""Read files from outside: only regular files, and only up to a limit of bytes.
 
-A pipe or a device in place of an input is read for ever, and a small compressed file can hold more
-than the memory does. Every fault is an `OSError` with `filename` and a `strerror` that says what is
-wrong, or a `ValueError` about the content, so that callers need no handler of their own kind.
+Reading a pipe or a device may never end, and a small compressed file can hold more than fits into
+memory. Every fault is an `OSError` with `filename` and a `strerror` that describes it, or a
+`ValueError` about the content, so that callers handle only these two.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 
 SMALL: Final = 64 << 20
-"""Bytes of settings, marks and results at most."""
+"""Largest size of settings, markers and results in bytes."""
 LARGE: Final = 4 << 30
-"""Bytes of a data file at most, decompressed."""
+"""Largest size of a data file in bytes, decompressed."""
 
 _DECOMPRESSED: Mapping[str, Callable[[BinaryIO], Any]] = {
     ".gz": lambda file: gzip.GzipFile(fileobj=file),
     ".xz": lzma.LZMAFile,
 }
 _DEEPEST = 100
-"""Levels of nested values in a file."""
+"""Largest number of levels of nested values in a file."""
 
 _KINDS = {
     stat.S_IFDIR: "a folder",
@@ -47,7 +47,7 @@ def open_file(path: Path) -> io.BufferedReader:
     """Open a regular file for reading; never wait for a writer.
 
     Raises:
-        OSError: it cannot be opened, or is no regular file.
+        OSError: the file cannot be opened, or is not a regular file.
     """
     # A pipe without a writer makes a plain open wait.
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | getattr(os, "O_NONBLOCK", 0))
@@ -64,7 +64,7 @@ def open_data(path: Path, limit: int = LARGE) -> io.BufferedReader:
     """Open a regular file for reading, decompressed if its name ends in `.gz` or `.xz`.
 
     Raises:
-        OSError: as `open_file`; later, where more than `limit` bytes are read.
+        OSError: as `open_file`; later, when more than `limit` bytes are read.
     """
     file = open_file(path)
     content: Any = file
@@ -74,15 +74,15 @@ def open_data(path: Path, limit: int = LARGE) -> io.BufferedReader:
 
 
 def open_text(path: Path, limit: int = LARGE) -> io.TextIOWrapper:
-    """As `open_data`, as text in UTF-8 with or without a byte-order mark; line ends as they are."""
+    """Open a file as `open_data` does, as UTF-8 text without a byte-order mark; keep line ends."""
     return io.TextIOWrapper(open_data(path, limit), encoding="utf-8-sig", newline="")
 
 
 def read_bytes(path: Path, limit: int = SMALL) -> bytes:
-    """Return the bytes of a regular file as they are, at most `limit` of them.
+    """Return the bytes of a regular file, at most `limit` of them.
 
     Raises:
-        OSError: it cannot be opened, is no regular file, or is larger.
+        OSError: the file cannot be opened, is not a regular file, or is larger.
     """
     with open_file(path) as file:
         if os.fstat(file.fileno()).st_size > limit or len(data := file.read(limit + 1)) > limit:
@@ -91,11 +91,11 @@ def read_bytes(path: Path, limit: int = SMALL) -> bytes:
 
 
 def read_text(path: Path, limit: int = SMALL) -> str:
-    """As `read_bytes`, as text in UTF-8, without a byte-order mark and with plain line feeds.
+    """Return a file as UTF-8 text, without a byte-order mark and with plain line feeds.
 
     Raises:
         OSError: as `read_bytes`.
-        UnicodeDecodeError: it is not in UTF-8.
+        UnicodeDecodeError: the file is not UTF-8.
     """
     return io.IncrementalNewlineDecoder(None, translate=True).decode(
         read_bytes(path, limit).decode("utf-8-sig"), final=True
@@ -107,7 +107,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 
     Raises:
         OSError: as `read_bytes`.
-        ValueError: it is not TOML in UTF-8, or is nested too deeply.
+        ValueError: the file is not TOML in UTF-8, or is nested too deeply.
     """
     return parse_toml(read_text(path))
 
@@ -116,7 +116,7 @@ def parse_toml(text: str) -> dict[str, Any]:
     """Return the table of a text in TOML.
 
     Raises:
-        ValueError: it is not TOML, or is nested too deeply.
+        ValueError: the text is not TOML, or is nested too deeply.
     """
     table: dict[str, Any] = _not_too_deep(tomllib.loads, text)
     return table
@@ -127,7 +127,7 @@ def read_json(path: Path) -> Any:
 
     Raises:
         OSError: as `read_bytes`.
-        ValueError: it is not JSON in UTF-8, or is nested too deeply.
+        ValueError: the file is not JSON in UTF-8, or is nested too deeply.
     """
     return _not_too_deep(json.loads, read_text(path))
 
@@ -136,7 +136,7 @@ def checksum(path: Path) -> str:
     """Return the SHA-256 of the bytes of a regular file, in hexadecimal digits.
 
     Raises:
-        OSError: it cannot be opened, is no regular file, or is larger than `LARGE`.
+        OSError: the file cannot be opened, is not a regular file, or is larger than `LARGE`.
     """
     with open_file(path) as file:
         if os.fstat(file.fileno()).st_size > LARGE:
@@ -145,7 +145,7 @@ def checksum(path: Path) -> str:
 
 
 class _Bounded(io.RawIOBase):
-    """A stream that ends in an error where it is longer than a limit."""
+    """A stream that raises an error when it is longer than a limit."""
 
     def __init__(self, path: Path, content: Any, file: BinaryIO, limit: int) -> None:
         self._path, self._content, self._file = path, content, file
@@ -168,7 +168,7 @@ class _Bounded(io.RawIOBase):
 
 
 def _not_too_deep(parse: Callable[[str], Any], text: str) -> Any:
-    """Parse a text; whoever works on its value by recursion is safe.
+    """Parse a text, and limit the nesting so that callers can use recursion.
 
     Raises:
         ValueError: the text cannot be parsed, or its value is nested more than `_DEEPEST` times.

@@ -1,7 +1,7 @@
-"""CSV files as rows of text: the one reader of tables, which names the row of every fault.
+"""Read CSV files as rows of text, and name the row of every fault.
 
-Rows are counted as a spreadsheet counts them: the header is row 1, however many lines it takes, and
-empty rows count. Nothing heavy is imported, so that a command names a fault at once.
+Rows are counted as in a spreadsheet: the header is row 1 even if it has several lines, and empty
+rows count. The module imports nothing heavy, so that a command reports a fault at once.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from vcl_radial.errors import DataError
 from vcl_radial.files.reading import open_text
 
 LONGEST_LINE: Final = 1 << 24
-"""Characters of a line at most."""
+"""Largest number of characters in a line."""
 
 MOST_CELLS: Final = 50_000_000
-"""Cells of a table at most, of about 4 GiB of memory."""
+"""Largest number of cells in a table; they take about 4 GiB of memory."""
 
 _SEPARATOR_LINE = re.compile(r'"?sep=([^\w\s"]|\t)"?', re.IGNORECASE)
 _IN_QUOTES = re.compile(r'"[^"]*"')
@@ -30,16 +30,16 @@ _IN_QUOTES = re.compile(r'"[^"]*"')
 def read_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
     """Yield the number and the cells of each row that is not empty, the header first.
 
-    Commas, semicolons or tabs separate the cells, whichever the header has most of outside double
-    quotes, or what a first line like `sep=;` names. Cells are without outer spaces. Only in the
-    header may a cell go over several lines.
+    The separator is the most frequent of comma, semicolon and tab in the header outside double
+    quotes, or the one that a first line like `sep=;` names. Outer spaces of cells are removed. A
+    cell may have several lines only in the header.
 
     Args:
-        path: the file, gzip-compressed if its name ends in `.gz`.
+        path: the file; gzip-compressed if its name ends in `.gz`.
 
     Raises:
-        DataError: it is missing, damaged, no table in UTF-8, or larger than `MOST_CELLS`; or a row
-            is longer or shorter than the header, or its double quotes are not in order.
+        DataError: the file is missing, damaged, no table in UTF-8, or larger than `MOST_CELLS`; or
+            a row is longer or shorter than the header, or a double quote is not closed.
     """
     try:
         with open_text(path) as file:
@@ -58,7 +58,7 @@ def read_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def _lines(file: TextIO) -> Iterator[str]:
-    """Yield the lines of a file as they are."""
+    """Yield the lines of a file; refuse lines that are too long or hold NUL bytes."""
     while line := file.readline(LONGEST_LINE):
         if len(line) == LONGEST_LINE:
             raise ValueError(f"a line has more than {LONGEST_LINE:,} characters")
@@ -68,7 +68,7 @@ def _lines(file: TextIO) -> Iterator[str]:
 
 
 def _header(lines: Iterator[str]) -> tuple[list[str], str]:
-    """Take the lines of the header, and give them with the separator of the cells."""
+    """Read the lines of the header, and return them with the separator of the cells."""
     line = next(lines, "")
     if named := _SEPARATOR_LINE.fullmatch(line.rstrip("\r\n")):
         line = next(lines, "")
@@ -81,7 +81,7 @@ def _header(lines: Iterator[str]) -> tuple[list[str], str]:
 
 
 def _split(path: Path, lines: Iterator[str]) -> Iterator[tuple[int, list[str]]]:
-    """Yield the rows of `read_rows` from lines."""
+    """Split lines into the rows of `read_rows`."""
     header, separator = _header(lines)
     reader = csv.reader(
         chain(header, lines), delimiter=separator, strict=True, skipinitialspace=True
@@ -126,7 +126,7 @@ def _not_split(path: Path, number: int, reason: str) -> DataError:
 
 
 def _misfit(cells: list[str], width: int, separator: str) -> str:
-    """Say that a row is longer or shorter than the header, and the fix."""
+    """Describe a row that is longer or shorter than the header, and the fix."""
     fix = (
         f"delete what is too much, or put a text that holds {separator!r} in double quotes"
         if len(cells) > width

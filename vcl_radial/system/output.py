@@ -1,7 +1,7 @@
-"""Standard output and errors that end no work: what cannot be written is left out.
+"""Standard output and errors that never stop a command: text that cannot be written is dropped.
 
-A reader that has gone (`vcl-radial run ... | head -3`) or a full device behind the output says
-nothing about a run, and must not change what becomes of it.
+A closed reader (`vcl-radial run ... | head -3`) or a full device behind the output must not change
+the outcome of a run.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ _STANDARD = (0, 1, 2)
 
 @dataclass
 class Lost:
-    """What could not be written.
+    """A record of text that could not be written.
 
     Attributes:
-        errors: of standard output, as far as they are not that its reader has gone.
+        errors: errors of writing to standard output and errors, except that a reader has closed.
     """
 
     errors: list[OSError] = field(default_factory=list)
 
 
 class _Unfailing(io.RawIOBase):
-    """Writes to a file descriptor until that fails, and then to nothing."""
+    """Writes to a file descriptor until a write fails, and discards the rest."""
 
     def __init__(self, descriptor: int, lost: Lost) -> None:
         self._descriptor, self._lost, self._open = descriptor, lost, True
@@ -61,10 +61,10 @@ class _Unfailing(io.RawIOBase):
 
 
 class Visible:
-    """A stream of text that shows control characters as codes: no name may move a cursor.
+    """A text stream that shows control characters as codes, so that no name moves the cursor.
 
     Attributes:
-        raw: the stream below, for whoever draws on a terminal.
+        raw: the underlying stream, for code that draws on a terminal.
     """
 
     def __init__(self, raw: TextIO) -> None:
@@ -85,29 +85,29 @@ class Visible:
 
 
 def terminal(stream: Any) -> Any:
-    """The stream below a `Visible` one; what is drawn there is the suite's own."""
+    """The stream below a `Visible` one, on which the suite draws progress bars."""
     return stream.raw if isinstance(stream, Visible) else stream
 
 
 def open_closed_streams() -> None:
-    """Open nothing in place of standard streams that are closed, for this process and its children.
+    """Open the null device for closed standard streams of this process and its children.
 
-    A file that is opened later would get their numbers, and what is printed.
+    Otherwise a file that is opened later would get their numbers, and the printed text.
     """
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= _STANDARD[-1]:
         os.set_inheritable(descriptor, True)
     os.close(descriptor)
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
-            nothing = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8")
-            setattr(sys, name, nothing)
+            null = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8")
+            setattr(sys, name, null)
 
 
 @contextmanager
 def unfailing_output() -> Iterator[Lost]:
-    """Inside, printing raises nothing.
+    """Keep printing inside from raising errors.
 
-    Control characters, and those that the encoding lacks, are printed as codes.
+    Control characters, and characters that the encoding lacks, are printed as codes.
     """
     lost = Lost()
     before = sys.stdout, sys.stderr
@@ -117,17 +117,17 @@ def unfailing_output() -> Iterator[Lost]:
         yield lost
     finally:
         for stream in streams:
-            with suppress(ValueError):  # closed meanwhile
+            with suppress(ValueError):  # the stream was closed inside
                 stream.flush()
         if (sys.stdout, sys.stderr) == tuple(streams):
             sys.stdout, sys.stderr = before
 
 
 def _unfailing(stream: TextIO, lost: Lost) -> TextIO:
-    """The stream itself, where it is no file of the operating system."""
+    """A stream that never fails; the stream itself if it is no file of the operating system."""
     if not isinstance(stream, io.TextIOWrapper):
         return stream
-    raw = getattr(stream.buffer, "raw", stream.buffer)  # itself where Python runs unbuffered
+    raw = getattr(stream.buffer, "raw", stream.buffer)  # Python without buffers has no `raw`
     if not isinstance(raw, io.FileIO):
         stream.reconfigure(errors="backslashreplace")
         return stream

@@ -1,4 +1,4 @@
-"""What a command asks of the CPU that it computes on, for its whole process."""
+"""Settings of the processor and the memory for a whole process."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 
 _MAPPED_FROM = 2**25
 _KEPT = 2**30
-"""Bytes. Above the first, small blocks in the gaps of large ones would make the memory grow."""
+"""Sizes in bytes. With a larger first one, small blocks in the gaps of large ones waste memory."""
 
 
 def prepare(threads: int) -> None:
-    """Compute on so many threads, with denormal numbers as 0, and keep the memory that is freed.
+    """Set the number of threads, treat denormal numbers as 0, and keep freed memory.
 
-    Activations are freed after every step and wanted again in the next. By default glibc gives
-    them back to the system, which then fills new pages with zeros. Here a process keeps up to 1 GiB
-    that it has freed; blocks of 32 MiB and more, such as data sets, are given back as before.
+    Activations are freed after every step and needed again in the next. By default glibc returns
+    them to the system, which then fills new pages with zeros. With this a process keeps up to 1 GiB
+    of freed memory; blocks of 32 MiB and more, such as data sets, are returned as before.
     """
-    # More threads than cores would fight; the count is part of what makes the bytes the same.
+    # More threads than cores slow each other down; results are bit-equal for one number only.
     torch.set_num_threads(threads)
     # A network trained to a loss near 0 meets denormal numbers, and they are slow.
     torch.set_flush_denormal(True)
@@ -29,7 +29,7 @@ def prepare(threads: int) -> None:
 
 
 def _keep_freed_memory() -> None:
-    """See `prepare`; where the C library is not glibc, nothing happens."""
+    """Set glibc's memory parameters (see `prepare`); other C libraries are left as they are."""
     try:
         mallopt = ctypes.CDLL(None).mallopt
     except (AttributeError, OSError, TypeError):  # TypeError: Windows has no library without a name

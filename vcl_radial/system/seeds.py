@@ -1,4 +1,4 @@
-"""Seeds that are made of others: independent random numbers for every part of a run."""
+"""Derive seeds from other seeds, for independent random numbers in every part of a run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 def seed_of(*numbers: int) -> int:
     """A seed below 2^32 for a sequence of whole numbers from 0, by NumPy's `SeedSequence`.
 
-    Other numbers, or another order of them, give independent random numbers.
+    Different sequences give seeds of independent random numbers.
     """
     (state,) = np.random.SeedSequence(numbers).generate_state(1)
     return int(state)
@@ -23,7 +23,7 @@ def seed_of(*numbers: int) -> int:
 def isolated_rng() -> Iterator[None]:
     """Restore the states of Python's, NumPy's and PyTorch's generators at the end.
 
-    PyTorch's number of threads, too. It is not imported for this.
+    PyTorch's number of threads is restored, too. PyTorch is not imported for this.
     """
     python, numpy, torch = random.getstate(), np.random.get_state(), sys.modules.get("torch")
     if torch is not None:

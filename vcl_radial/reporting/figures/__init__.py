@@ -1,4 +1,4 @@
-"""Pictures and tables of results: pure functions of tidy accuracy tables."""
+"""Draw pictures and make tables of results, as pure functions of tidy accuracy tables."""
 
 from vcl_radial.reporting.figures.curves import accuracy_curves, curve_table
 from vcl_radial.reporting.figures.differences import paired_differences

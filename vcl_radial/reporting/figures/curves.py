@@ -1,4 +1,4 @@
-"""Accuracy over the tasks seen so far, after every task: one line with a band per method."""
+"""Draw the accuracy over the tasks seen so far, after every task: a line and a band per method."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _STRETCHED_TICKS = (0.0, 50.0, 70.0, 80.0, 90.0, 95.0, 98.0, 99.0, 99.5, 100.0)
 
 
 def accuracy_curves(results: pd.DataFrame, metric: str = "accuracy") -> Figure:
-    """The average accuracy over the tasks seen so far, after every task.
+    """Draw the average accuracy over the tasks seen so far, after every task.
 
     The band is the mean over the seeds plus and minus its standard error. A joint run, which sees
-    all tasks at once, is a level line. Where some methods are above 97 % and others below 90 %,
-    the axis is stretched towards 100 %, and says so.
+    all tasks at once, is a horizontal line. If some methods are above 97 % and others below 90 %,
+    the axis is stretched towards 100 %, and a note says so.
 
     Args:
         results: Tidy tables of the runs of one benchmark, with `benchmark, method, seed`.
-        metric: What stands in the place of accuracy, such as "AUC"; in per cent.
+        metric: The metric to show, such as "accuracy" or "AUC", in per cent.
 
     Raises:
         DataError: The results hold more than one benchmark.
@@ -56,7 +56,7 @@ def accuracy_curves(results: pd.DataFrame, metric: str = "accuracy") -> Figure:
 
 
 def _curve(summary: AccuracyOverSeeds) -> Curve:
-    """The line of a method, with a band where there are several seeds."""
+    """The line of a method, with a band if there are several seeds."""
     tasks, mean = np.arange(1, summary.tasks + 1), summary.seen_mean
     error = np.nan_to_num(summary.seen_error)
     if summary.joint:
@@ -80,7 +80,7 @@ def _draw(axes: Axes, curve: Curve, look: LineLook, *, joint: bool) -> None:
 
 
 def _scale(axes: Axes, curves: Sequence[Curve]) -> bool:
-    """Stretch the axis where most are above 90, some above 97, and others far below; whether."""
+    """Stretch the axis if values are near 100 and far apart; return whether it is stretched."""
     shown = np.concatenate([part for c in curves for part in (c.low or c.y, c.high or c.y)])
     low, high = np.nanmin(shown), np.nanmax(shown)
     stretched = bool(np.nanmedian(shown) > 90 and high > 97 and high - low > 5)
@@ -98,13 +98,13 @@ def _scale(axes: Axes, curves: Sequence[Curve]) -> bool:
 
 
 def curve_table(results: pd.DataFrame) -> pd.DataFrame:
-    """What the curves show.
+    """The table of the numbers in the curves.
 
     Args:
         results: Tidy tables of the runs of one benchmark, with `benchmark, method, seed`.
 
     Returns:
-        One row per method and moment, with `benchmark, method, task_trained`, the mean over the
+        One row per method and task, with `benchmark, method, task_trained`, the mean over the
         seeds of the average accuracy over the tasks seen, and its standard error `mean, se`.
     """
     rows = [

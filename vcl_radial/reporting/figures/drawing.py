@@ -1,4 +1,4 @@
-"""Curves and their CSV file; panels, lines and axes that look alike in all figures."""
+"""Curves and their CSV file; panels, lines and axes with one look in all figures."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ DOTTED = (0, (1, 1.5))
 
 @dataclass(frozen=True)
 class Curve:
-    """One line, set of dots or set of bars of a picture: what is drawn is what the CSV holds.
+    """One line, set of dots or set of bars of a picture; the CSV holds the same numbers.
 
     Attributes:
-        panel: the panel it belongs to.
-        name: what it shows.
-        x: places, or names of places.
+        panel: name of the panel.
+        name: name of the curve.
+        x: positions, or names of positions.
         y: values.
-        low: lower ends of a band or of error bars, where there are any.
-        high: their upper ends.
+        low: lower ends of a band or of error bars; None without these.
+        high: upper ends of a band or of error bars; None without these.
     """
 
     panel: str
@@ -48,7 +48,7 @@ class Curve:
     high: Sequence[float] | None = None
 
     def at(self, x: float | str) -> float:
-        """The value at one of the places."""
+        """The value at one of the positions."""
         return self.y[list(self.x).index(x)]
 
 
@@ -58,7 +58,7 @@ def find(curves: Sequence[Curve], panel: str, name: str) -> Curve:
 
 
 def to_csv(curves: Sequence[Curve]) -> str:
-    """The numbers of a picture, tidy and in full precision."""
+    """The numbers of a picture as tidy CSV in full precision."""
     tables = [pd.DataFrame(vars(curve), dtype=object) for curve in curves]
     return pd.concat(tables).rename(columns={"name": "curve"}).to_csv(index=False)
 
@@ -74,15 +74,15 @@ def sheet(
     height: float,
     key: Sequence[Line2D] = (),
 ) -> Iterator[tuple[Figure, list[Axes]]]:
-    """A figure in the house style with one panel for each title, to be drawn inside.
+    """Make a figure in the house style with one panel per title, and yield it for drawing.
 
     Args:
-        title: of the figure.
-        notes: phrases to stand below the title.
-        titles: of the panels.
-        per_line: panels in a line.
-        width: of a panel's axes, in inches.
-        height: of a panel's axes, in inches.
+        title: title of the figure.
+        notes: phrases below the title.
+        titles: titles of the panels.
+        per_line: number of panels in a line.
+        width: width of a panel's axes in inches.
+        height: height of a panel's axes in inches.
         key: labelled lines for a legend of all panels, in lines above them.
     """
     with house_style():
@@ -94,25 +94,25 @@ def sheet(
         finish(figure, (width, height), title, notes, key)
 
 
-def key_line(words: str, colour: str, **look: Any) -> Line2D:
+def key_line(text: str, colour: str, **look: Any) -> Line2D:
     """A line of the legend of all panels."""
-    return Line2D([], [], color=colour, label=words, **_with(look, linewidth=1.4))
+    return Line2D([], [], color=colour, label=text, **_with(look, linewidth=1.4))
 
 
 def _with(look: dict[str, Any], **usual: Any) -> dict[str, Any]:
-    """A look, and the usual one where it says nothing."""
+    """A look, completed by the usual one."""
     return usual | look
 
 
 def line(axes: Axes, curve: Curve, colour: str, **look: Any) -> None:
-    """A curve, with its band where it has one; its name is its label."""
+    """Draw a curve with its band, if any; its name is the label."""
     axes.plot(curve.x, curve.y, color=colour, **_with(look, linewidth=1.4, label=curve.name))
     if curve.low is not None and curve.high is not None:
         axes.fill_between(curve.x, curve.low, curve.high, color=colour, alpha=0.18, linewidth=0)
 
 
 def dots(axes: Axes, curve: Curve, colour: str, **look: Any) -> None:
-    """A curve as dots, with error bars where it has them."""
+    """Draw a curve as dots with its error bars, if any."""
     look = _with(look, markersize=3.2, label=curve.name, marker="o", linestyle="none")
     errors = None
     if curve.low is not None and curve.high is not None:
@@ -123,19 +123,19 @@ def dots(axes: Axes, curve: Curve, colour: str, **look: Any) -> None:
 
 
 def legend(axes: Axes, **look: Any) -> None:
-    """The labels of a panel, in small letters on white."""
+    """Draw the legend of a panel in small letters on white."""
     look = _with(look, loc="best", fontsize=SMALL_SIZE, handlelength=1.8, labelspacing=0.35)
     box = axes.legend(frameon=True, edgecolor="none", framealpha=0.85, borderpad=0.2, **look)
     box.set_zorder(5)
 
 
-def mark(axes: Axes, x: float, words: str, **look: Any) -> None:
-    """A thin upright line with a word beside it, near the top of the panel."""
+def mark(axes: Axes, x: float, text: str, **look: Any) -> None:
+    """Draw a thin vertical line with a text beside it, near the top of the panel."""
     axes.axvline(x, color=INK, linewidth=0.7, linestyle=DOTTED, zorder=1)
     look = _with(look, ha="left", va="top", fontsize=SMALL_SIZE)
     offset = (3 if look["ha"] == "left" else -3, -2)
     axes.annotate(
-        words,
+        text,
         (x, 1.0),
         offset,
         xycoords=("data", "axes fraction"),
@@ -144,15 +144,15 @@ def mark(axes: Axes, x: float, words: str, **look: Any) -> None:
     )
 
 
-def label(axes: Axes, x: float, y: float, words: str, colour: str, **look: Any) -> None:
-    """The name of a line, written beside it in its colour."""
+def label(axes: Axes, x: float, y: float, text: str, colour: str, **look: Any) -> None:
+    """Write the name of a line beside it in its colour."""
     look = _with(look, ha="left", va="center", fontsize=SMALL_SIZE, fontweight="bold")
     offset = {"left": (3, 0), "right": (-3, 0), "center": (0, 0)}[look["ha"]]
-    axes.annotate(words, (x, y), offset, textcoords="offset points", color=colour, **look)
+    axes.annotate(text, (x, y), offset, textcoords="offset points", color=colour, **look)
 
 
 def logarithmic(axes: Axes, which: str, ticks: int = 6) -> None:
-    """Logarithmic axes ("x", "y" or "xy") with a few ticks; call it when all is drawn.
+    """Make axes ("x", "y" or "xy") logarithmic with a few ticks; call it after drawing.
 
     Ticks are at powers of ten, between them where there are fewer than two decades, and at round
     numbers where an axis is too short for two of these.
@@ -169,7 +169,7 @@ def logarithmic(axes: Axes, which: str, ticks: int = 6) -> None:
 
 
 def near_100(axes: Axes, name: str) -> None:
-    """An axis of percentages that tells apart what is near 100: -log10(100.5 - value).
+    """Stretch an axis of percentages near 100 by -log10(100.5 - value).
 
     The value is nowhere above 100.5, where the axis would have an end.
     """
@@ -184,13 +184,13 @@ def near_100(axes: Axes, name: str) -> None:
 
 
 def power_labels(axis: Axis) -> None:
-    """Numbers at the ticks of an axis as `power_of_ten` writes them, and no others."""
+    """Write the ticks of an axis by `power_of_ten`, without minor labels."""
     axis.set_minor_locator(NullLocator())
     axis.set_major_formatter(FuncFormatter(lambda value, _: power_of_ten(value)))
 
 
 def power_of_ten(value: float) -> str:
-    """0 and sizes from 0.01 to below 10,000 in full, others with a raised exponent: `−2·10⁻⁴`."""
+    """Format 0 and sizes from 0.01 to below 10,000 in full, others by exponent: `−2·10⁻⁴`."""
     if value == 0 or 0.009 < abs(value) < 9999:
         return f"{value:,g}".replace("-", "−")
     digits, _, exponent = f"{value:.1e}".partition("e")

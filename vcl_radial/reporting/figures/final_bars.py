@@ -1,4 +1,4 @@
-"""Accuracy of the final network on every task, as bars."""
+"""Draw the accuracy of the final network on every task as bars."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _MOST_LABELLED = 12  # with more tasks the bars are too thin for numbers above t
 
 
 def final_bars(results: pd.DataFrame, *, tasks: Sequence[str] | None = None) -> Figure:
-    """One panel per method, one bar per task: the accuracy of the final network.
+    """Draw the accuracy of the final network, with a panel per method and a bar per task.
 
     The view of Farquhar et al., "Radial Bayesian neural networks" (AISTATS 2020), Figs. 5 and 10.
     The dotted line is the average accuracy, the paler bar the task trained last.
@@ -83,7 +83,7 @@ def _paler(colour: str) -> tuple[float, float, float]:
 
 
 def _bars(axes: Axes, summary: AccuracyOverSeeds, style: MethodStyle) -> None:
-    """Draws the bars of one method; bar j stands at j."""
+    """Draw the bars of one method; bar j is at position j."""
     T = summary.tasks
     mean, error = summary.mean[-1], np.nan_to_num(summary.error[-1])
     average = float(summary.seen_mean[-1])

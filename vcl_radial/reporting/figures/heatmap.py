@@ -1,4 +1,4 @@
-"""Accuracy on every task after every task: the matrix R, drawn."""
+"""Draw the accuracy on every task after every task, the matrix R, as a heatmap."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _MEAN = "mean of\ntasks seen"
 
 @dataclass(frozen=True)
 class _Cell:
-    """Size of a cell in inches and of its text in points; None where it would not fit."""
+    """The size of a cell in inches and of its text in points; None if the text does not fit."""
 
     width: float
     height: float
@@ -62,7 +62,7 @@ def heatmap(
     limits: tuple[float, float] | None = None,
     metric: str = "accuracy",
 ) -> Figure:
-    """Heatmap of one method: rows are moments of training, columns are tasks.
+    """Draw the heatmap of one method: a row per task trained, a column per task evaluated.
 
     Each cell holds the mean accuracy over the seeds and the standard error of that mean.
     Cells of tasks that were not trained yet are hatched and have no colour. The column at the
@@ -91,7 +91,7 @@ def heatmap_sheet(
     limits: tuple[float, float] | None = None,
     metric: str = "accuracy",
 ) -> Figure:
-    """Heatmaps of several methods side by side, with one colour scale.
+    """Draw heatmaps of several methods side by side, with one colour scale.
 
     Args:
         results: Tidy tables of the runs of one benchmark, with `benchmark, method, seed`.
@@ -147,12 +147,12 @@ def _cell(T: int) -> _Cell:
         return _Cell(0.48, 0.36, mean_size=7.5, spread_size=5.5)
     if T <= _MOST_NUMBERS:
         return _Cell(0.35, 0.26, mean_size=6.0, spread_size=None)
-    # Drawing takes T^2 cells: texts, hatches and edges of thousands would take minutes.
+    # There are T^2 cells: drawing texts, hatches and edges of thousands would take minutes.
     return _Cell(10.5 / T, 7.8 / T, mean_size=None, spread_size=None)
 
 
 def accuracy_limits(summaries: Sequence[AccuracyOverSeeds]) -> tuple[float, float]:
-    """The accuracies at the ends of the colour scale: 50 to 100 %, or 0 to 100 % where needed.
+    """The accuracies at the ends of the colour scale: 50 to 100 %, or 0 to 100 % if necessary.
 
     Two fixed scales only, so that most figures can be compared with each other.
     """
@@ -165,7 +165,7 @@ def _rows_high(summary: AccuracyOverSeeds) -> int:
 
 
 def _panel(axes: Axes, summary: AccuracyOverSeeds, cell: _Cell, scale: Normalize) -> None:
-    """Draws the cells; in data coordinates a cell is 1 x 1 and row i reaches from i-1 to i."""
+    """Draw the cells; in data coordinates a cell is 1 x 1 and row i reaches from i-1 to i."""
     T, rows = summary.tasks, [i - 1 for i in summary.rows]
     # The columns are the tasks, a gap, and the average over the tasks seen.
     gap = np.full((T, 1), np.nan)
@@ -195,7 +195,7 @@ def _panel(axes: Axes, summary: AccuracyOverSeeds, cell: _Cell, scale: Normalize
         across, down = float(x[column]) + 0.5, float(y[row])
         spread = float(error[row, column])
         shown = cell.spread_size is not None and not np.isnan(spread)
-        # Text inside its cell: what is outside is laid out much faster without it.
+        # The text is inside its cell, so leaving it out of the layout is safe and much faster.
         look: dict[str, Any] = {
             "ha": "center",
             "va": "center_baseline",
@@ -224,7 +224,7 @@ def _label_axes(
     axes.spines[:].set_visible(False)
     axes.tick_params(length=0, pad=3)
     rows = [str(i) for i in summary.rows]
-    if _rows_high(summary) == 1:  # too low for a label along the axis
+    if _rows_high(summary) == 1:  # the row is too low for a label along the axis
         rows = [f"after\n{'all tasks' if summary.joint else 'task 1'}"]
     elif first_of_line:
         axes.set_ylabel("after training task", labelpad=4)

@@ -1,4 +1,4 @@
-"""What each layer's posterior does over the tasks: how far it goes, how sure it gets, its KL."""
+"""Draw the movement, the spread and the KL of each layer's posterior over the tasks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _WIDTH, _HEIGHT = 1.6, 1.25  # of a panel, in inches
 
 
 class Quantity(NamedTuple):
-    """A row of the figure: a column of `layers.csv`, its title, whether its axis is in decades."""
+    """A row of the figure: a column of `layers.csv`, its title, and if its axis is logarithmic."""
 
     column: str
     title: str
@@ -37,7 +37,7 @@ QUANTITIES = (
 
 
 def layer_movement(layers: pd.DataFrame) -> Figure:
-    """A row of panels per quantity, with one scale, a column per layer, a line per method.
+    """Draw a row of panels per quantity, a column per layer, and a line per method.
 
     In task 1 the prior is the one that a method starts with; from task 2 on it is the posterior
     carried forward. The band is the mean over the seeds plus and minus its standard error.
@@ -53,9 +53,9 @@ def layer_movement(layers: pd.DataFrame) -> Figure:
     with house_style():
         figure, grid = panels(len(QUANTITIES) * len(names), len(names))
         for row, quantity in enumerate(QUANTITIES):
-            of_row = grid[row * len(names) : (row + 1) * len(names)]
-            _draw_row(of_row, layers, names, quantity)
-            for axes in of_row:
+            row_axes = grid[row * len(names) : (row + 1) * len(names)]
+            _draw_row(row_axes, layers, names, quantity)
+            for axes in row_axes:
                 if quantity is QUANTITIES[-1]:
                     axes.set_xlabel("after training task")
                 else:
@@ -85,7 +85,7 @@ def layer_movement(layers: pd.DataFrame) -> Figure:
 def _draw_row(
     panels_of_row: list[Axes], layers: pd.DataFrame, names: list[str], quantity: Quantity
 ) -> None:
-    """The panels of one quantity, which share an axis."""
+    """Draw the panels of one quantity, which share an axis."""
     first, *others = panels_of_row
     for axes in others:
         axes.sharey(first)
@@ -121,16 +121,16 @@ def _draw_row(
 
 
 def _curve(of_tasks: pd.DataFrame, method: str, in_decades: bool) -> Curve:
-    """The line of a method, with a band where there are several seeds."""
+    """The line of a method, with a band if there are several seeds."""
     mean, error = of_tasks["mean"], of_tasks["sem"]
-    # In decades a band that reaches 0 ends below the mean.
+    # On a logarithmic axis a band that reaches 0 ends below the mean.
     low = np.maximum(mean - error, mean / 10) if in_decades else mean - error
     band = (None, None) if error.isna().all() else (low.tolist(), (mean + error).tolist())
     return Curve("", method, of_tasks.index.tolist(), mean.tolist(), *band)
 
 
 def _decades_on_both_sides(axes: Axes, means: pd.Series[float]) -> None:
-    """Decades on both sides of an even middle around 0.
+    """Use logarithmic axes on both sides of a linear middle around 0.
 
     Eq. 44 is no KL and falls below 0, and means that rest exactly have moved by 0.
     """

@@ -1,4 +1,4 @@
-"""Which methods are marked as best in a table: all that no test tells from the best."""
+"""Mark the best methods of a table: all that no test distinguishes from the best one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from vcl_radial.reporting.figures.differences import LEVEL
 from vcl_radial.reporting.figures.scores import SCORES
 
 READ_WITH_ACCURACY = ("forgetting", "backward_transfer", "recency_bias", "average_ece")
-"""Scores that a network gets for nothing: one that never learned a task has none to forget, and
+"""Scores that need no learning: a network that never learned a task has none to forget, and
 one that always guesses is calibrated."""
 
 
@@ -19,13 +19,13 @@ def best_methods(by_seed: pd.DataFrame) -> dict[str, set[str]]:
 
     The best method of a score is the one with the best mean. A method with at least six seeds in
     common with it is compared with it, by the exact two-sided sign-flip test of their differences.
-    Marked are the best method and those that the test does not tell from it; nothing is marked
+    The best method is marked, and those that the test does not distinguish from it; none is marked
     where no method can be compared with the best. The scores of `READ_WITH_ACCURACY` are compared
     among those methods only that are marked for average accuracy when methods without the score
     (as a joint run has no forgetting) are left aside.
 
     Args:
-        by_seed: What `seed_table` returned, the rows of one benchmark.
+        by_seed: The rows of one benchmark in a table of `seed_table`.
 
     Returns:
         Names of methods by score; scores without a better direction are left out.
@@ -42,10 +42,10 @@ def best_methods(by_seed: pd.DataFrame) -> dict[str, set[str]]:
 
 
 def legend(summary: pd.DataFrame) -> str:
-    """What the marks of a table mean, to stand under it.
+    """The explanation of the marks below a table.
 
     Args:
-        summary: What `summary_table` returned.
+        summary: A table of `summary_table`.
 
     Returns:
         One line; empty where no benchmark has two methods to compare.
@@ -65,7 +65,7 @@ def legend(summary: pd.DataFrame) -> str:
 
 
 def _not_worse(runs: pd.DataFrame, name: str) -> set[str]:
-    """The best method of a score and those not shown to be worse; none where there is no test."""
+    """The best method of a score and those not shown to be worse; empty without a test."""
     if runs.empty:
         return set()
     values = runs.pivot(index="seed", columns="method", values=name)

@@ -1,4 +1,4 @@
-"""The accuracy matrix of one method, averaged over its seeds: what every figure draws."""
+"""The accuracy matrix of one method, averaged over its seeds, for all figures."""
 
 from __future__ import annotations
 
@@ -70,12 +70,12 @@ class AccuracyOverSeeds:
 def accuracy_over_seeds(
     results: pd.DataFrame, method: str, metric: str = "accuracy"
 ) -> AccuracyOverSeeds:
-    """Averages the accuracy matrices of one method.
+    """Average the accuracy matrices of one method.
 
     Args:
         results: Tidy tables of many runs of one benchmark, with `benchmark, method, seed`.
-        method: The method to take.
-        metric: What stands in the place of accuracy, such as "AUC"; in per cent.
+        method: The method.
+        metric: The metric, such as "accuracy" or "AUC", in per cent.
 
     Returns:
         The mean and the standard error over the seeds, cell by cell.
@@ -112,7 +112,7 @@ def accuracy_over_seeds(
 def all_over_seeds(
     results: pd.DataFrame, methods: Sequence[str] | None = None, metric: str = "accuracy"
 ) -> list[AccuracyOverSeeds]:
-    """`accuracy_over_seeds` of the named methods, or of all, in the order of the figure.
+    """The result of `accuracy_over_seeds` for the named methods, or all, in the figure's order.
 
     Raises:
         DataError: As in `accuracy_over_seeds`, or no method is named.
@@ -138,13 +138,13 @@ def benchmark_name(results: pd.DataFrame) -> str:
     check_columns(results)
     names = [str(name) for name in results["benchmark"].unique()]
     if len(names) != 1:
-        found = ", ".join(names) or "none"
-        raise DataError(f"a figure shows one benchmark, the results hold {found}; select one")
+        known = ", ".join(names) or "none"
+        raise DataError(f"a figure shows one benchmark, the results hold {known}; select one")
     return names[0]
 
 
 def check_columns(results: pd.DataFrame) -> None:
-    """Refuses a table that does not say which run its rows belong to.
+    """Refuse a table without the columns that identify the run of a row.
 
     Raises:
         DataError: One of `benchmark, method, seed` is missing.
@@ -155,7 +155,7 @@ def check_columns(results: pd.DataFrame) -> None:
 
 
 def seeds_text(summaries: Sequence[AccuracyOverSeeds], with_spread: bool = True) -> str:
-    """What the numbers of a figure are, in words: the average, its spread and the seeds."""
+    """Describe the numbers of a figure: the average, its spread and the seeds."""
     fewest = min(summary.seeds[0] for summary in summaries)
     most = max(summary.seeds[1] for summary in summaries)
     in_per_cent = f"{summaries[0].metric} in %"

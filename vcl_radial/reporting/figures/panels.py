@@ -1,4 +1,4 @@
-"""Panels of a size in inches in matplotlib's constrained layout, with a header above them."""
+"""Lay out panels of a size in inches, with a header, in matplotlib's constrained layout."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from vcl_radial.errors import DataError
 from vcl_radial.reporting.figures.style import QUIET_INK, SMALL_SIZE, TEXT_SIZE, TITLE_SIZE
 
 _LINE = 1.3 / 72.0
-"""Inches of a line of text in points."""
+"""Height in inches of a line of text per point of its size."""
 
 _LETTER = 0.58
-"""A letter's width over the size of the text, on average and a little more."""
+"""Width of a letter over the size of the text, slightly more than average."""
 
 _NARROWEST = 3.4
-"""Inches that a header has at least."""
+"""Smallest width of a header in inches."""
 
 _NARROWEST_COLUMN = 0.16
-"""Inches of a column that has a name."""
+"""Width in inches of a column with a name."""
 
 _MOST_LETTERS = 40
-"""Letters of a name in a figure."""
+"""Largest number of letters of a name in a figure."""
 
 
 def _engine(pad: float = 0.03) -> ConstrainedLayoutEngine:
@@ -36,7 +36,7 @@ def _engine(pad: float = 0.03) -> ConstrainedLayoutEngine:
 
 
 def panels(count: int, per_line: int, pad: float = 0.03) -> tuple[Figure, list[Axes]]:
-    """A figure with so many panels in lines, padded by inches; `finish` gives it its size."""
+    """Make a figure with panels in lines, padded by inches; `finish` sets its size."""
     figure = Figure(layout=_engine(pad))
     grid = figure.subplots(math.ceil(count / per_line), per_line, squeeze=False)
     for axes in grid.flat[count:]:
@@ -51,13 +51,13 @@ def finish(
     notes: Sequence[str],
     key: Sequence[Artist] = (),
 ) -> None:
-    """Give the panels of a figure their size, and write its header; call it when all is drawn.
+    """Set the size of the panels of a figure, and write its header; call it after drawing.
 
     Args:
-        figure: from `panels`.
+        figure: a figure of `panels`.
         size: width and height of a panel's axes, in inches.
-        title: of the figure.
-        notes: phrases to stand below the title.
+        title: title of the figure.
+        notes: phrases below the title.
         key: labelled artists for a legend of all panels, in lines above them.
     """
     axes = figure.axes[0]
@@ -65,8 +65,8 @@ def finish(
     lines, columns = spec.get_gridspec().get_geometry() if spec else (1, 1)
     figure.set_size_inches(columns * (size[0] + 0.4), lines * (size[1] + 0.4))
     engine = figure.get_layout_engine() or _engine()
-    for _ in range(2):  # labels take other room in a figure of another size
-        with warnings.catch_warnings():  # a guess may leave no room for them
+    for _ in range(2):  # the space for labels depends on the size of the figure
+        with warnings.catch_warnings():  # the first size may be too small for the labels
             warnings.filterwarnings("ignore", "constrained_layout not applied")
             engine.execute(figure)
         box = axes.get_position(original=True)
@@ -76,7 +76,7 @@ def finish(
         figure.set_size_inches(width, height)
     engine.execute(figure)
     figure.set_layout_engine("none")
-    for legend in figure.legends:  # else it would move when the file is cut to what is drawn
+    for legend in figure.legends:  # otherwise it would move when the file is cropped
         legend.set_bbox_to_anchor((0.0, 0.0, 1.0, 1.0), figure.transSubfigure)
     _header(figure, width, height, title, notes, key)
 
@@ -89,7 +89,7 @@ def _header(
     notes: Sequence[str],
     key: Sequence[Artist],
 ) -> None:
-    """Write above the panels: files are cut to what is drawn, so the figure need not grow."""
+    """Write the header above the panels; files are cropped, so the figure need not grow."""
     y = 1.0
     if key:
         letters = max(len(str(artist.get_label())) for artist in key)
@@ -118,28 +118,28 @@ def _header(
             linespacing=1.3,
         )
         y += (len(text) * TEXT_SIZE * _LINE + 0.04) / height
-    words = wrap(title, max(width, _NARROWEST), TITLE_SIZE)
-    figure.text(0.0, y, "\n".join(words), va="bottom", fontsize=TITLE_SIZE, fontweight="bold")
+    lines = wrap(title, max(width, _NARROWEST), TITLE_SIZE)
+    figure.text(0.0, y, "\n".join(lines), va="bottom", fontsize=TITLE_SIZE, fontweight="bold")
 
 
 def balanced_per_line(count: int, most: int) -> int:
-    """How many panels to put in a line so that the lines are as equally full as can be."""
+    """The number of panels per line that fills the lines most equally."""
     return math.ceil(count / math.ceil(count / most))
 
 
 def wrap(text: str, inches: float, size: float) -> list[str]:
-    """A text in lines that fit into a width, broken at spaces and hyphens where it can be."""
+    """Break a text into lines that fit into a width, if possible at spaces and hyphens."""
     return textwrap.wrap(text, max(4, int(inches * 72.0 / (_LETTER * size))))
 
 
 def panel_title(axes: Axes, text: str, inches: float) -> None:
-    """The title of a panel of some width."""
+    """Write the title of a panel of a width in inches."""
     lines = wrap(text, inches, 1.12 * TEXT_SIZE)  # bold letters are wider
     axes.set_title("\n".join(lines), fontsize=TEXT_SIZE, fontweight="bold", loc="left", pad=4)
 
 
 def side_legend(axes: Axes, methods: Sequence[str]) -> None:
-    """The lines of a panel by their labels, to the right of it; `methods` in order."""
+    """Draw the legend of a panel to the right of it, with `methods` in order."""
     handles = dict(zip(*reversed(axes.get_legend_handles_labels()), strict=True))
     shown = [method for method in methods if method in handles]
     axes.legend(
@@ -155,7 +155,7 @@ def side_legend(axes: Axes, methods: Sequence[str]) -> None:
 
 
 def task_names(tasks: Sequence[str] | None, T: int) -> list[str]:
-    """The names to write on an axis of tasks, shortened where they are long, or numbers from 1.
+    """The labels of an axis of tasks: shortened names, or numbers from 1.
 
     Raises:
         DataError: There are not T names.
@@ -168,12 +168,12 @@ def task_names(tasks: Sequence[str] | None, T: int) -> list[str]:
 
 
 def shortened(name: str) -> str:
-    """A name with an ellipsis in the middle where it is longer than 40 characters."""
+    """A name, with an ellipsis in the middle if it is longer than 40 characters."""
     return name if len(name) <= _MOST_LETTERS else f"{name[:19]}…{name[-20:]}"
 
 
 def label_columns(axes: Axes, places: Sequence[float], names: Sequence[str], width: float) -> None:
-    """Names below columns of a width in inches, at a slant where one in a single line is wider.
+    """Write names below columns of a width in inches, at a slant if a name is wider.
 
     Of columns narrower than a line of text only every so many have a name, and the last one.
     """

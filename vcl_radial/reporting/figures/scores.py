@@ -1,4 +1,4 @@
-"""The scores of a comparison: how each is headed, printed and read."""
+"""The scores of a comparison, with their headings, formats and meanings."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Literal
 
 @dataclass(frozen=True)
 class Score:
-    """How a score is headed, printed and read.
+    """The heading, format and meaning of a score.
 
     Attributes:
-        heading: of its column; the arrow points to better.
-        decimals: as many as are printed.
-        better: "higher", "lower", or None where neither is.
-        meaning: in a few words.
-        counted: a whole number that is the same for all seeds of a method.
-        in_bytes: a number of bytes, which is printed with its unit.
+        heading: heading of the column; the arrow shows the better direction.
+        decimals: number of printed decimals.
+        better: "higher", "lower", or None if neither is better.
+        meaning: a short explanation.
+        counted: whether it is a whole number that is equal for all seeds of a method.
+        in_bytes: whether it is a number of bytes, which is printed with its unit.
     """
 
     heading: str
@@ -86,9 +86,9 @@ SCORES = {
         in_bytes=True,
     ),
 }
-"""The scores of `metrics.summary`, then what a run costs, in the order of tables."""
+"""The scores of `metrics.summary`, then the costs of a run, in the order of tables."""
 
 COSTS = ("training_seconds", "evaluation_seconds", "parameters", "carried_bytes")
 
 ASIDE = ("average_sampling", *COSTS)
-"""Scores that say nothing of how good predictions are."""
+"""Scores that do not measure the quality of predictions."""

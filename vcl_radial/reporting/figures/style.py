@@ -1,4 +1,4 @@
-"""One look for all figures, and files that come out the same for the same input."""
+"""The style of all figures, and files that are equal for equal input."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ _LOOK: dict[Any, Any] = {
 
 @dataclass(frozen=True)
 class MethodStyle:
-    """How one method looks in every figure: told apart by colour, in grey by marker."""
+    """The look of a method in every figure: a colour, and a marker for prints in grey."""
 
     colour: str
     marker: str
@@ -77,7 +77,7 @@ _STYLES = (
     MethodStyle("#737373", "X"),
     MethodStyle("#a6a6a6", "*"),
 )
-# These methods keep their look whatever they are shown beside.
+# These methods have the same look in all figures.
 _FIXED = {"radial-vcl": 0, "gaussian-vcl": 1, "radial-vcl-eq44": 4, "naive": 7, "joint": 6}
 
 
@@ -94,16 +94,16 @@ def method_styles(methods: Sequence[str]) -> dict[str, MethodStyle]:
 
 
 DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (5, 1.5, 1, 1.5)))
-"""Of a `LineLook`."""
+"""The line styles of a `LineLook`."""
 
 
 @dataclass(frozen=True)
 class LineLook:
-    """How one method looks as a line.
+    """The look of a method's line.
 
     Attributes:
         style: Colour and marker.
-        dashes: a place in `DASHES`, the first for a plain line.
+        dashes: Index in `DASHES`; 0 for a plain line.
     """
 
     style: MethodStyle
@@ -111,7 +111,7 @@ class LineLook:
 
 
 def line_looks(methods: Sequence[str]) -> dict[str, LineLook]:
-    """A look for the line of each method: that of `method_styles`, and dashes where they run out.
+    """A look for the line of each method: that of `method_styles`, with dashes if these repeat.
 
     Args:
         methods: Names of methods, in the order of the figure.
@@ -128,8 +128,8 @@ def line_looks(methods: Sequence[str]) -> dict[str, LineLook]:
 
 
 def colour_map() -> Colormap:
-    """The map of all heatmaps: perceptually uniform, and the darker the higher, in grey too."""
-    # Viridis without its darkest tenth, where the colours of high accuracies run together.
+    """The colour map of heatmaps: perceptually uniform, darker for higher values, also in grey."""
+    # This is viridis without its darkest tenth, in which high accuracies look alike.
     return ListedColormap(mpl.colormaps["viridis"](np.arange(255, 25, -1)), name="accuracy")
 
 
@@ -151,7 +151,7 @@ def relative_luminance(colour: tuple[float, float, float]) -> float:
 
 @contextmanager
 def house_style() -> Iterator[None]:
-    """The look of the suite, from matplotlib's defaults up, whatever the user's own settings."""
+    """Use the style of the suite inside, independent of the user's matplotlib settings."""
     with mpl.rc_context():
         mpl.rcdefaults()
         mpl.rcParams.update(_LOOK)
@@ -159,7 +159,7 @@ def house_style() -> Iterator[None]:
 
 
 def empty() -> Figure:
-    """A figure that shows nothing but axes: what is slow in a process's first one is done then."""
+    """A figure with axes only; drawing it does the slow first steps of a process."""
     with house_style():
         figure = Figure(layout="constrained")
         figure.subplots()
@@ -167,11 +167,11 @@ def empty() -> Figure:
 
 
 ENDINGS = (".png", ".svg")
-"""Of the files of a figure."""
+"""The extensions of the files of a figure."""
 
 
 def save(figure: Figure, path_without_suffix: Path | str) -> list[Path]:
-    """Writes a figure as PNG (200 dots per inch) and as SVG.
+    """Write a figure as PNG (200 dots per inch) and as SVG.
 
     A PNG has at most 256 colours where the eye does not see the difference: a third of the bytes.
     The same figure gives the same bytes: no dates, no random identifiers. Each file is written
@@ -179,7 +179,7 @@ def save(figure: Figure, path_without_suffix: Path | str) -> list[Path]:
 
     Args:
         figure: The figure.
-        path_without_suffix: Where to write; `.png` and `.svg` are appended.
+        path_without_suffix: The path; `.png` and `.svg` are appended.
     """
     stem = Path(path_without_suffix)
     stem.parent.mkdir(parents=True, exist_ok=True)
@@ -208,7 +208,7 @@ on white are far below it."""
 
 
 def with_few_colours(png: bytes) -> bytes:
-    """A PNG with a palette of 256 colours, or as it was where that changes it visibly."""
+    """Reduce a PNG to a palette of 256 colours, unless that changes it visibly."""
     whole = Image.open(io.BytesIO(png), formats=("PNG",))
     picture = whole.convert("RGB")
     few = picture.quantize(256, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
