@@ -2,7 +2,7 @@
 
     (wall time of `vcl-radial run` - training - evaluation) / wall time of the import
 
-The import is made in a process of its own, in the same round.
+The import is made in a separate process, in the same round.
 """
 
 from __future__ import annotations

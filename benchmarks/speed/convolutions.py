@@ -48,7 +48,7 @@ def measure(setting: Setting) -> Result:
 
 
 def small(method: str, keys: dict[str, Any], images: Images, setting: Setting) -> Training:
-    """A training of the small network, which is warm and lasts as long as a unit should."""
+    """Warm up a training of the small network, which lasts as long as a unit should."""
     keys = {**setting.sizes.recipe, **TWO_TASKS, **keys}
     training = Training(method, keys, images, setting)
     training.fill(setting.sizes.unit_seconds)
@@ -56,11 +56,11 @@ def small(method: str, keys: dict[str, Any], images: Images, setting: Setting) -
 
 
 class PhotographTraining:
-    """A site of photographs that is trained on epoch by epoch, as `vcl-radial run` does.
+    """A training on a site of photographs, epoch by epoch as in `vcl-radial run`.
 
     Args:
         method: a name of `baselines/retinopathy/`.
-        keys: those of the recipe and the data that differ, as for `--set`.
+        keys: changed keys of the recipe and the data, as for `--set`.
         setting: device, clock and keys of the data.
     """
 
@@ -73,6 +73,6 @@ class PhotographTraining:
         self.train()
 
     def train(self) -> dict[str, float]:
-        """Train for one epoch, of at least two steps; the seconds of a step after the first."""
+        """Train one epoch of at least two steps; return the seconds of a step after the first."""
         _, seconds = self._steps.measure(lambda: self.site.run_epoch(self._steps.end))
         return {STEP: seconds[EPOCH]}

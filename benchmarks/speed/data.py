@@ -24,14 +24,14 @@ def fashion_or_noise(data_dir: Path | None, folder: Path, train: int, test: int)
 
 
 def noise(folder: Path, classes: int, train: int, test: int) -> Images:
-    """Write random 28x28 images as the IDX files of a data set, so many of each class."""
+    """Write random 28x28 images as the IDX files of a data set, `per_class` of each class."""
     folder.mkdir(parents=True, exist_ok=True)
     generator = torch.Generator().manual_seed(0)
     for (image_file, label_file), count in ((IDX_NAMES[:2], train), (IDX_NAMES[2:], test)):
         labels = torch.arange(classes, dtype=torch.uint8).repeat(count)
         images = torch.randint(256, (len(labels), 28, 28), dtype=torch.uint8, generator=generator)
         for name, values in ((image_file, images), (label_file, labels)):
-            # 0, 0, the type of unsigned bytes, the number of dimensions, the dimensions, the bytes
+            # The layout is 0, 0, type of unsigned bytes, number of dimensions, dimensions, bytes.
             header = struct.pack(f">4B{values.ndim}I", 0, 0, 8, values.ndim, *values.shape)
             (folder / name).write_bytes(header + values.numpy().tobytes())
     return Images("idx-folder", folder, f"random 28x28 images of {classes} classes")

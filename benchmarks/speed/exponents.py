@@ -20,8 +20,8 @@ def exponent(sizes: Sequence[float], costs: Sequence[float]) -> float:
     The upper half has the middle size too, where their number is odd, and two sizes at least.
 
     Args:
-        sizes: in ascending order.
-        costs: above 0, one for each.
+        sizes: sizes in ascending order.
+        costs: cost at each size, above 0.
     """
     upper = slice((len(sizes) - 1) // 2, None)
     logs = ([math.log(value) for value in values[upper]] for values in (sizes, costs))
@@ -29,10 +29,10 @@ def exponent(sizes: Sequence[float], costs: Sequence[float]) -> float:
 
 
 def exponents(section: str, rows: Sequence[Row]) -> list[Row]:
-    """The exponents of the medians of seconds and megabytes, where there are two sizes or more.
+    """The exponents of the medians of seconds and megabytes, if there are two sizes or more.
 
-    Sizes are such as "width=400". A cost that was measured as 0 somewhere has no exponent: a small
-    peak of memory may not rise above what the process has had before.
+    Sizes are such as "width=400". A cost that was 0 somewhere has no exponent: a small peak of
+    memory may not rise above an earlier one of the process.
     """
     costs: dict[tuple[str, str, str], list[tuple[int, Row]]] = {}
     for r in rows:

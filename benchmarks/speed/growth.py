@@ -26,13 +26,13 @@ METHODS = ("radial-vcl", "naive")
 PICTURES = (Growth("growth", "Cost of a step, a task, an evaluation and a prediction"),)
 LAYERS = 4
 BATCH, PROBED_BATCH, SCORED = 256, 64, 128
-"""Rows of a batch, of one where memory is measured, and of the images that are scored there."""
+"""Rows of a batch, of a batch where memory is measured, and of the images scored there."""
 
 _PREDICTION = "seconds per prediction"
 
 
 class Axis(NamedTuple):
-    """What grows: its name, the size with its values, and the keys and the classes of a value."""
+    """A growing quantity: its name, its values, and the keys and classes of a value."""
 
     name: str
     values: str
@@ -49,7 +49,7 @@ class Axis(NamedTuple):
         return {"batch_size": batch, **setting.sizes.recipe, **TWO_TASKS, **self.keys(value)}
 
     def images(self, value: int, rows: int, setting: Setting) -> Images:
-        """Random images for a value: for each task at least so many to train on."""
+        """Random images for a value: at least `rows` training images for each task."""
         tasks, classes = self.keys(value).get("stream.tasks", 2), self.classes(value)
         folder = setting.scratch / f"{self.name}-{value}-{rows}"
         scored = SCORED // (1 if self is PREDICTIONS else tasks) // classes
@@ -141,7 +141,7 @@ def cost_of_predictions(setting: Setting) -> list[Row]:
 
 
 def cost_of_tasks(setting: Setting) -> list[Row]:
-    """Seconds of a task by how many there are: they must not grow with how many came before."""
+    """Seconds of a task over the number of tasks; they must not grow with earlier tasks."""
     work: dict[str, Measurement] = {}
     for tasks in setting.sizes.tasks:
         images = noise(setting.scratch / f"{tasks}-tasks", 2 * tasks, setting.sizes.task_images, 16)
@@ -150,11 +150,11 @@ def cost_of_tasks(setting: Setting) -> list[Row]:
     table = measure_in_turn(work, setting.repeats)
     rows: list[Row] = []
     for tasks, size in TASKS.sizes(setting).items():
-        of_size = {
+        measures = {
             metric: {method: by_work[f"{method} {tasks}"] for method in METHODS}
             for metric, by_work in table.items()
         }
-        rows += rows_of("growth", of_size, size)
+        rows += rows_of("growth", measures, size)
     return rows
 
 
@@ -184,7 +184,7 @@ def train_all(method: str, tasks: int, images: Images, setting: Setting) -> dict
 
 
 def probes(setting: Setting) -> dict[tuple[str, str], Probe]:
-    """What is trained to measure memory, by method and size."""
+    """The trainings that measure memory, by method and size."""
     all_probes = {}
     for axis in (*STEPS, PREDICTIONS, TASKS):
         for value, size in axis.sizes(setting).items():

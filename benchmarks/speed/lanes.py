@@ -38,7 +38,7 @@ from vcl_radial.tracks.continual.specification import Run
 
 JOBS = 2
 TIMES = "times one process"
-"""One process's seconds over those of a way."""
+"""The seconds of one process over those of each way."""
 
 PICTURES = (
     Growth("lanes", "A training step of many lanes", ("ratio", "memory")),
@@ -68,11 +68,11 @@ def measure(setting: Setting) -> Result:
         seeds, keys = sizes.many_runs
         runs = runs_of(seeds, digits, {**small, **keys})
         rows += cost_of_runs("small network", runs, digits, setting)
-        shown = ", ".join([f"{seeds} seeds", *(f"{key}={value}" for key, value in keys.items())])
+        named = ", ".join([f"{seeds} seeds", *(f"{key}={value}" for key, value in keys.items())])
         notes.append(
             f"`--jobs {JOBS}`: wall-clock seconds of whole runs with evaluation and run folders, "
             "and one process's over them; the processes have to start in that time. "
-            f"{available_cores()} core(s). small network: {shown}."
+            f"{available_cores()} core(s). small network: {named}."
         )
     return Result(rows + exponents("lanes", rows), [*notes, NOTE])
 

@@ -46,7 +46,7 @@ SECTIONS: dict[str, ModuleType] = {
     )
 }
 MEASURES = {name: str(of.__doc__).partition("\n")[0].rstrip(".") for name, of in SECTIONS.items()}
-"""What each section measures."""
+"""The function that measures each section."""
 
 _PEERS = ("bayesian-torch", "torch-uncertainty", "tyxe", "pyro-ppl", "py-spy")
 
@@ -60,15 +60,15 @@ def measure_all(
     data_dir: Path | None = None,
     device: str = "cpu",
 ) -> None:
-    """Measure sections, and after each draw table, page and figures of all that were measured.
+    """Measure sections, and after each write table, page and figures of all measured sections.
 
     Args:
-        names: of sections.
-        to: the folder for a file per section, `speed.csv`, `README.md` and the figures; sections
-            that were measured before stay.
-        repeats: rounds that count; None for as many as the sizes say.
-        quick: a coarse look in some minutes.
-        data_dir: where Fashion-MNIST lies; noise of its shape is taken where it is nowhere.
+        names: names of the sections.
+        to: the folder for a file per section, `speed.csv`, `README.md` and the figures; earlier
+            sections stay.
+        repeats: number of rounds that count; None for the default of the sizes.
+        quick: whether to measure coarsely, in some minutes.
+        data_dir: folder of Fashion-MNIST; without it, noise of its shape is used.
         device: "cpu" (one thread) or "cuda".
 
     Raises:
@@ -77,7 +77,7 @@ def measure_all(
     processor.prepare(threads=1)
     torch.manual_seed(0)
     sizes = setting.QUICK if quick else setting.FULL
-    # Before anything is written: the page itself may lie in the checkout whose state this reports.
+    # Before anything is written, because the page may lie in the checkout that this describes.
     described = environment.describe(environment.device_name(device), torch.get_num_threads())
     described["packages"] |= {package: _version(package) for package in _PEERS}
     typed = " ".join(
@@ -112,12 +112,12 @@ def read(folder: Path) -> dict[str, Record]:
 
 
 def page_of(records: Mapping[str, Record]) -> str:
-    """The page of what was measured."""
+    """The page of all measured sections."""
     return page.to_markdown(records, MEASURES, pictures_of(records))
 
 
 def pictures_of(records: Mapping[str, Record]) -> dict[str, list[Picture]]:
-    """The pictures of each section whose rows it has."""
+    """The pictures of each measured section."""
     return {
         name: [picture for picture in SECTIONS[name].PICTURES if picture.drawn(of.rows)]
         for name, of in records.items()
@@ -125,7 +125,7 @@ def pictures_of(records: Mapping[str, Record]) -> dict[str, list[Picture]]:
 
 
 def _write_page(to: Path) -> list[str]:
-    """Table, page and figures of all that the folder holds; the figures' files."""
+    """Write table, page and figures of all sections in the folder; return the figures' files."""
     records = read(to)
     files = []
     for name, pictures in pictures_of(records).items():

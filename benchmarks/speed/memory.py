@@ -18,9 +18,9 @@ _MB = 1e6
 
 
 class Probe(NamedTuple):
-    """What is trained to measure its memory: every task, and then the last one is scored.
+    """A training whose memory is measured: all tasks, and the scores of the last.
 
-    With `lanes` it is so many runs as one program, and the first two tasks.
+    With `lanes`, that many runs are one program, and train the first two tasks.
     """
 
     method: str
@@ -40,7 +40,7 @@ def peaks(section: str, probes: Mapping[tuple[str, str], Probe]) -> list[Row]:
 
 
 def in_fresh_processes(probes: Sequence[Probe]) -> list[dict[str, float]]:
-    """The result of `measure_probe` for each, in processes that did nothing but import before."""
+    """The result of `measure_probe` for each, in processes that have only imported packages."""
     context = get_context("forkserver")
     context.set_forkserver_preload([__name__])
     with context.Pool(1, maxtasksperchild=1) as processes:
@@ -48,7 +48,7 @@ def in_fresh_processes(probes: Sequence[Probe]) -> list[dict[str, float]]:
 
 
 def measure_probe(probe: Probe) -> dict[str, float]:
-    """Train in this process: the peak above the start, where it is known, and what is held."""
+    """Train in this process; return the peak above the start, if known, and lasting bytes."""
     torch.set_num_threads(1)
     small = {**probe.keys, "hidden": [8]}
     _train(probe._replace(keys=small, lanes=min(probe.lanes, 1)))  # makes what the first use makes
@@ -97,7 +97,7 @@ def state_bytes(strategy: Any) -> dict[str, int]:
 
 
 def new_bytes(values: Iterable[Any], counted: set[int]) -> int:
-    """Bytes of the tensors among some values that were not counted before."""
+    """Bytes of the tensors among values that were not counted before."""
     total = 0
     for tensor in values:
         if isinstance(tensor, Tensor) and tensor.data_ptr() not in counted:

@@ -1,7 +1,7 @@
 """A task with every method, over the same network and batches fine-tuned (`naive`).
 
-The second task is trained again and again from the same state, so that a memory which grows with
-the tasks holds as much in every round.
+The second task is trained repeatedly from the same state, so that a memory that grows with the
+tasks has the same size in every round.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from vcl_radial.runs.catalogue import names
 
 REFERENCE = "naive"
 EPOCHS = 20
-"""Epochs of the task whose cost is reported, whatever number was measured."""
+"""Number of epochs of the task whose cost is reported; fewer may be measured."""
 
 RATIO = f"a task of {EPOCHS} epochs, ratio to {REFERENCE}"
 PICTURES = (Ratios("methods", f"What a method costs: {RATIO}", RATIO),)
@@ -49,18 +49,18 @@ def measure(setting: Setting) -> Result:
     table = measure_in_turn(work, setting.repeats)
     parts = {name: zip(table[EPOCH][name], table[FIXED][name], strict=True) for name in work}
     tasks = {name: [EPOCHS * epoch + fixed for epoch, fixed in of] for name, of in parts.items()}
-    shown = {RATIO: ratios(tasks, REFERENCE), EPOCH: table[EPOCH], FIXED: table[FIXED]}
-    return Result(rows_of("methods", shown), notes)
+    metrics = {RATIO: ratios(tasks, REFERENCE), EPOCH: table[EPOCH], FIXED: table[FIXED]}
+    return Result(rows_of("methods", metrics), notes)
 
 
 def second_task(method: str, images: Images, setting: Setting) -> Training:
-    """A training whose second task was not trained yet."""
+    """A training before its second task."""
     keys = {**TWO_TASKS, "train_samples": 1, **setting.sizes.methods_recipe}
     return Training(method, keys, images, setting)
 
 
 def from_the_same_state(training: Training) -> Measurement:
-    """A measurement of the second task that always begins with the memory of the same two tasks."""
+    """Measure the second task, always from the memory of the same two tasks."""
     training.train()
     state = deepcopy(training.strategy.state_dict())
 

@@ -42,7 +42,7 @@ def to_markdown(
     pictures: Mapping[str, Sequence[Picture]],
 ) -> str:
     """The page: every section with its pictures and tables, and where its numbers come from."""
-    shown = [Section("", [Text(_INTRODUCTION)])]
+    blocks_by_section = [Section("", [Text(_INTRODUCTION)])]
     for name, record in records.items():
         line = origin(record.command, record.environment, f"data: {record.data}")
         blocks: list[Block] = [
@@ -50,8 +50,8 @@ def to_markdown(
             *tables(record.rows).values(),
             Text(points=[*record.notes, line]),
         ]
-        shown.append(Section(f"{name}: {headings[name]}", blocks))
-    return markdown.page(Report("Speed", shown))
+        blocks_by_section.append(Section(f"{name}: {headings[name]}", blocks))
+    return markdown.page(Report("Speed", blocks_by_section))
 
 
 def tables(rows: Sequence[Row]) -> dict[str, Table]:
@@ -60,11 +60,11 @@ def tables(rows: Sequence[Row]) -> dict[str, Table]:
     for r in rows:
         if r.metric != STACK:  # in the picture alone
             by_kind.setdefault(_kind(r), []).append(r)
-    return {kind: _table(of_kind) for kind, of_kind in by_kind.items()}
+    return {kind: _table(kind_rows) for kind, kind_rows in by_kind.items()}
 
 
 def _kind(r: Row) -> str:
-    """What the size is a value of, as "width" of "width=400"; memory and exponents stand apart."""
+    """The kind of a size, as "width" for "width=400"; memory and exponents are separate kinds."""
     if r.metric.startswith("exponent"):
         return "exponents"
     kind = r.size.partition("=")[0] if "=" in r.size else ""
@@ -89,5 +89,5 @@ def _cell(r: Row) -> str:
 
 
 def number(value: float) -> str:
-    """Three digits, and the thousands apart where there are more."""
+    """Write a number with three digits, or more with separated thousands."""
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"

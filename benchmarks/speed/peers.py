@@ -1,8 +1,8 @@
 """A training epoch of other layers, strategies and loaders, over ours.
 
 All train the same network, with point estimates or a Gaussian posterior, on the same images in
-batches of the same size with AMSGrad. The layers of other packages are given our loop on in-memory
-tensors, with a fused optimiser where they leave that to the loop: the best case for them.
+batches of the same size with AMSGrad. The layers of other packages run in our loop on in-memory
+tensors, with a fused optimiser if they leave that to the loop: the best case for them.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def torch_uncertainty(ours: Training) -> Work:
 
 
 class _Batches:
-    """The batches of a loop, anew each time that they are iterated."""
+    """The batches of a loop, in a new order at each iteration."""
 
     def __init__(self, loop: InMemoryLoop) -> None:
         self._loop = loop

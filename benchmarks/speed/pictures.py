@@ -14,12 +14,12 @@ from vcl_radial.reporting.figures.drawing import Curve, dots, key_line, logarith
 from vcl_radial.reporting.figures.style import FAINT, INK, QUIET_INK, SMALL_SIZE, method_styles
 
 STACK = "stack"
-"""The metric of rows that are only drawn: the share of a stack, whose frames are the variant."""
+"""Metric of rows for pictures alone: the share of a stack, whose frames are the variant."""
 
 _MOST_TICKS = 7
 _FLAME_WIDTH, _FLAME_LINE = 10.0, 0.17
 _LETTER = 0.55 * SMALL_SIZE / 72
-"""Inches of a letter."""
+"""Width of a letter in inches."""
 
 _PACKAGES = ("vcl_radial", "torch", "avalanche", "matplotlib")
 _OTHERS = "others"
@@ -79,21 +79,21 @@ class Growth(NamedTuple):
             panels.setdefault((r.size.partition("=")[0], r.metric), []).append(r)
         axis_names = [axis for axis, _ in panels]
         per_line = max(map(axis_names.count, axis_names))
-        shown: list[tuple[str, str]] = []
+        slots: list[tuple[str, str]] = []
         for name in dict.fromkeys(axis_names):
-            of_line = [panel for panel in panels if panel[0] == name]
-            shown += of_line + [(name, "")] * (per_line - len(of_line))
+            line_panels = [panel for panel in panels if panel[0] == name]
+            slots += line_panels + [(name, "")] * (per_line - len(line_panels))
         styles = method_styles(list(dict.fromkeys(r.variant for r in self.drawn(rows))))
         with sheet(
             self.title,
             ["bars: lowest and highest round"],
-            [metric for _, metric in shown],
+            [metric for _, metric in slots],
             per_line=per_line,
             width=2.2,
             height=1.8,
             key=[key_line(v, style.colour, marker=style.marker) for v, style in styles.items()],
         ) as (figure, all_axes):
-            for axes, panel in zip(all_axes, shown, strict=True):
+            for axes, panel in zip(all_axes, slots, strict=True):
                 if panel not in panels:
                     axes.remove()
                     continue
@@ -126,7 +126,7 @@ class Flame(NamedTuple):
         colours = {name: style.colour for name, style in method_styles(_PACKAGES).items()}
         colours[_OTHERS] = FAINT
         free: dict[tuple[str, ...], float] = {(): 0.0}
-        """Where the next box begins on each stack."""
+        """The start of the next box on each stack."""
         depth = max(map(len, shares))
         with sheet(
             self.title,
@@ -160,17 +160,17 @@ Picture: TypeAlias = Ratios | Growth | Flame
 
 
 def _logarithmic(axes: Axes, sizes: Sequence[int]) -> None:
-    """Logarithmic axes, marked at some of the sizes; y has a decade at least.
+    """Set logarithmic axes with some of the sizes as ticks; y has at least a decade.
 
-    On a shorter axis what is flat would look steep.
+    On a shorter axis a flat line would look steep.
     """
     axes.set_yscale("log")
     low, high = axes.get_ylim()
     reach = max(1.0, (10 * low / high) ** 0.5)
     axes.set_ylim(low / reach, high * reach)
     logarithmic(axes, "xy")
-    shown = sizes[:: 1 + len(sizes) // _MOST_TICKS]
-    axes.set_xticks(shown, [_short(size) for size in shown])
+    slots = sizes[:: 1 + len(sizes) // _MOST_TICKS]
+    axes.set_xticks(slots, [_short(size) for size in slots])
 
 
 def _size(r: Row) -> int:
@@ -178,7 +178,7 @@ def _size(r: Row) -> int:
 
 
 def _short(size: int) -> str:
-    """1k for 1,000 and 2.5M for 2,500,000."""
+    """Write 1k for 1,000 and 2.5M for 2,500,000."""
     for unit, letter in ((1_000_000, "M"), (1_000, "k")):
         if size >= unit:
             return f"{size / unit:.3g}{letter}"

@@ -56,7 +56,7 @@ class PlainBayesianLinear(nn.Module):
 
 
 class PlainMultiHeadMLP(MultiTaskModule):  # type: ignore[misc]
-    """Hidden layers and a head for every task, chosen in Avalanche's own way."""
+    """Hidden layers and a head for every task, chosen by Avalanche."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class PlainVCL(SupervisedTemplate):  # type: ignore[misc]
 
 
 class PILImages(Dataset[tuple[Any, int]]):
-    """Images one at a time, each as a picture or what a transform makes of it."""
+    """Images one at a time, as pictures or transformed."""
 
     def __init__(
         self, images: Tensor, labels: Tensor, transform: Callable[[Any], Any] = lambda image: image
@@ -118,17 +118,17 @@ def second_task(
     images: Images,
     device: str,
 ) -> Work:
-    """Training of the second task of `ours`, in the same batches, as a user of Avalanche has it.
+    """Training of the second task of `ours`, in the same batches, as on Avalanche alone.
 
-    Transforms and loader are those of Avalanche's `SplitFMNIST`, the rows are ours (the validation
-    images are left out), and the evaluator has no metrics.
+    Transforms and loader are those of Avalanche's `SplitFMNIST`, the rows are ours (without the
+    validation images), and the evaluator has no metrics.
 
     Args:
         strategy: a class of strategies.
-        layer: makes a layer from the numbers of its inputs and outputs.
-        ours: whose task and recipe are taken, and whose first task was trained.
+        layer: function from numbers of inputs and outputs to a layer.
+        ours: training with the task and recipe, whose first task was trained.
         images: the data.
-        device: of the network and the batches.
+        device: device of the network and the batches.
     """
     stream, recipe, data = ours.run.stream, ours.recipe, load_dataset(images.dataset, images.folder)
     rows = torch.cat(stream.train)
@@ -158,10 +158,10 @@ def second_task(
 
 
 class LoaderLoop(InMemoryLoop):
-    """The second task of `ours` by the loop that is written by hand most often.
+    """The second task of `ours` by the usual handwritten loop.
 
-    As in G. van de Ven's `continual-learning`: a `DataLoader` of pictures, zero_grad, the loss of a
-    batch, backward, a step of PyTorch's Adam; and nothing else.
+    As in G. van de Ven's `continual-learning`, it has a `DataLoader` of pictures, zero_grad, the
+    loss of a batch, backward, and a step of PyTorch's Adam.
     """
 
     def __init__(self, ours: Training, images: Images) -> None:

@@ -1,9 +1,9 @@
 """A prediction by outputs of the first layer, against one by draws of all weights.
 
 Both are means of probabilities over draws, and have one expectation and, for an image by itself,
-one variance. What differs is how images go together, and with it the spread of a mean over images
-(see `vcl_radial.nn.shared_inputs`): that over seeds of the draws is measured here, too. Beside them
-stands the first way with products in bfloat16, which no `run` uses: it moves the mean.
+one variance. They differ in the correlation of images, and so in the spread of a mean over images
+(see `vcl_radial.nn.shared_inputs`), which is measured over seeds of the draws. The first way with
+products in bfloat16, which no `run` uses, is shown too: it moves the mean.
 """
 
 from __future__ import annotations
@@ -78,6 +78,6 @@ def _compared(method: str, strategy: Any, setting: Setting) -> Table:
     return table
 
 
-def _apart(one: Tensor, other: Tensor) -> float:
+def _apart(first: Tensor, second: Tensor) -> float:
     """Mean |p - p'| of two sets of predictions `[seeds, n, C]`, in per cent."""
-    return 100 * float((one.mean(0) - other.mean(0)).abs().mean())
+    return 100 * float((first.mean(0) - second.mean(0)).abs().mean())

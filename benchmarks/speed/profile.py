@@ -1,7 +1,7 @@
 """Where the time of a whole `vcl-radial run` goes: the largest items, and a flame graph.
 
-py-spy looks at the command and its worker process from outside, a hundred times a second, and
-counts what they are doing; the command itself is not changed.
+py-spy samples the command and its worker process from outside, a hundred times a second; the
+command itself is not changed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Stack = tuple[str, ...]
 
 _LARGEST = 10
 _SMALLEST = 0.4
-"""Per cent of the samples below which nothing is drawn."""
+"""Smallest share of samples that is drawn, in per cent."""
 
 _FRAME = re.compile(r"(?P<name>.+) \((?P<file>[^()]+?)(/__init__)?(\.py)?:\d+\)")
 _PASSING = re.compile(
@@ -36,11 +36,11 @@ _PASSING = re.compile(
     r"|vcl_radial/(__main__|cli/__init__|lazy)"
     r"|torch/(nn/modules/module|utils/_contextlib)"
 )
-"""Files of frames that only pass calls on: their time is that of what called them."""
+"""Files of frames that only pass calls on, whose time counts for the caller."""
 
 
 def measure(setting: Setting) -> Result:
-    """Shares of the ten largest items, and of all stacks that can be seen."""
+    """Shares of the ten largest items, and of all visible stacks."""
     spy = _sampler()
     if spy is None:
         return Result([], [f"py-spy: {NOT_INSTALLED}"])
@@ -61,7 +61,7 @@ def measure(setting: Setting) -> Result:
 
 
 def _sampler() -> str | None:
-    """The path of py-spy, which is beside Python where it was installed for it."""
+    """The path of py-spy, beside this Python if it was installed for it."""
     beside = str(Path(sys.executable).parent)
     return shutil.which("py-spy", path=beside) or shutil.which("py-spy")
 
@@ -111,7 +111,7 @@ def shares(stacks: Mapping[Stack, int]) -> tuple[dict[str, float], dict[str, flo
 def tree(stacks: Mapping[Stack, int], smallest: float) -> dict[Stack, float]:
     """Per cent of the samples that begin with each stack of frames, if it is not below `smallest`.
 
-    Callers stand before what they call, larger shares before smaller ones.
+    Callers come before callees, larger shares before smaller ones.
     """
     begun: Counter[Stack] = Counter()
     for stack, count in stacks.items():

@@ -1,8 +1,8 @@
 """A whole `vcl-radial run` over that of fine-tuning (`naive`), and its parts.
 
-Every command is a process of its own. Its parts are read from what it leaves behind: a run writes
-its spec when training is about to start and its marker when everything is computed, and records
-the seconds of training and evaluation.
+Every command is a separate process. Its parts are read from its files: a run writes its spec when
+training is about to start and its marker when everything is computed, and records the seconds of
+training and evaluation.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from vcl_radial.errors import VclRadialError
 
 REFERENCE, METHODS = "naive", ("radial-vcl", "naive")
 RECIPES = {"paper's recipe": (), "tuned recipe": ("--tuned",)}
-"""Arguments of the command by the recipe that they ask for."""
+"""Arguments of the command by recipe."""
 
 ROOT = Path(__file__).parents[2]
 
@@ -45,12 +45,12 @@ def measure(setting: Setting) -> Result:
     measured = measure_in_turn(work, setting.repeats)
     rows = []
     for recipe in recipes:
-        of_recipe: Table = {
+        measures: Table = {
             part: {method: by_work[f"{method} {recipe}"] for method in METHODS}
             for part, by_work in measured.items()
         }
-        table = {RATIO: ratios(of_recipe["whole (s)"], REFERENCE)}
-        rows += rows_of("run", table | of_recipe, recipe)
+        table = {RATIO: ratios(measures["whole (s)"], REFERENCE)}
+        rows += rows_of("run", table | measures, recipe)
     note = (
         f"`vcl-radial run {BENCHMARK} --method radial-vcl --seeds {seeds} --jobs 1`, and `naive`, "
         "with `--tuned` for the tuned recipe: wall-clock time in a new process. Start-up: imports, "
@@ -69,7 +69,7 @@ def time_run(method: str, recipe: str, setting: Setting) -> dict[str, float]:
 
 
 def parts_of(out: Path, started: float, ended: float) -> dict[str, float]:
-    """What a command that wrote all its runs into a folder took, from moments in seconds."""
+    """Seconds of the parts of a command that wrote all its runs into a folder."""
     folders = [done.parent for done in out.glob("*/*/*/done")]
     records = [json.loads((folder / "environment.json").read_text()) for folder in folders]
     training, evaluation = (
@@ -92,10 +92,10 @@ def parts_of(out: Path, started: float, ended: float) -> dict[str, float]:
 
 
 def seconds_of(command: Sequence[str]) -> float:
-    """Run a command in the checkout; the seconds that it takes.
+    """Run a command in the checkout; return the seconds that it takes.
 
     Raises:
-        VclRadialError: it failed; with what it wrote to standard error.
+        VclRadialError: the command failed; has its standard error.
     """
     started = time.perf_counter()
     answer = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
@@ -107,7 +107,7 @@ def seconds_of(command: Sequence[str]) -> float:
 def run_command(
     benchmark: str, method: str, out: str, keys: Mapping[str, Any], *more: str
 ) -> list[str]:
-    """The command `vcl-radial run`, with `keys` as `--set` has them."""
+    """The command `vcl-radial run`, with `keys` as `--set` options."""
     command = ["run", benchmark, "--method", method, "--out", out, "--jobs", "1", *more]
     settings = [f"{key}={value}" for key, value in keys.items()]
     return [sys.executable, "-m", "vcl_radial", *command, *(["--set", *settings] if keys else [])]

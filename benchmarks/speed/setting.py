@@ -1,4 +1,4 @@
-"""What all sections share: how much to measure, on which data, and by which clock."""
+"""Settings of all sections: sizes, data and clock."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ FULL, QUICK = (
 
 @dataclass(frozen=True)
 class Images:
-    """Where training data come from.
+    """The source of training data.
 
     Attributes:
-        dataset: their name in a stream's settings.
-        folder: the folder to read, or None for where the suite keeps its downloads.
-        description: what the page says about them.
+        dataset: name in a stream's settings.
+        folder: the folder to read, or None for the suite's downloads.
+        description: description on the page.
     """
 
     dataset: str
@@ -72,12 +72,12 @@ class Images:
 
 @dataclass(frozen=True)
 class Setting:
-    """What a section is measured with.
+    """The setting of a measurement.
 
     Attributes:
-        sizes: how much to measure: `FULL` or `QUICK`.
-        repeats: rounds that count.
-        images: Fashion-MNIST, or what stands in for it.
+        sizes: amount to measure: `FULL` or `QUICK`.
+        repeats: number of rounds that count.
+        images: Fashion-MNIST, or noise of its shape.
         scratch: a folder for temporary files.
         device: "cpu" or "cuda".
     """
@@ -92,8 +92,8 @@ class Setting:
     def clock(self) -> Clock:
         """The processor time of this process; on a GPU the time until its work is done.
 
-        With one thread and a core of its own a process spends what the wall clock shows, and where
-        others want the core too, their time does not count.
+        With one thread and a free core it equals wall time; the time of other processes on the
+        core does not count.
         """
         return timer if self.device == "cuda" else time.process_time
 
@@ -121,7 +121,7 @@ def rows_of(section: str, table: Table, size: str = "") -> list[Row]:
 
 
 class Result(NamedTuple):
-    """What a section has measured, and notes to stand beside it."""
+    """The measurements of a section, and notes on them."""
 
     rows: list[Row]
     notes: list[str]
@@ -129,14 +129,14 @@ class Result(NamedTuple):
 
 @dataclass(frozen=True)
 class Record:
-    """A section's numbers and where they come from.
+    """A section's numbers and their origin.
 
     Attributes:
         rows: the numbers.
-        notes: to stand beside them.
-        command: what was typed.
+        notes: notes on the numbers.
+        command: the command that measured them.
         data: the description of the images.
-        environment: as `vcl_radial.runs.environment.describe` gives it.
+        environment: result of `vcl_radial.runs.environment.describe`.
     """
 
     rows: list[Row]

@@ -1,8 +1,8 @@
 """A training step over that of fine-tuning (`naive`), at small batches and large ones.
 
 Every variant is trained as `vcl-radial run` trains it: Avalanche is attached, and the second task
-has a carried prior. Beside the paper's recipe stands the floor, its network with point estimates in
-a plain PyTorch loop: one tensor in memory, batches by index, fused AMSGrad.
+has a carried prior. The floor of the paper's recipe is its network with point estimates in a plain
+PyTorch loop: one tensor in memory, batches by index, fused AMSGrad.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ VARIANTS: Variants = {
     "low-rank-vcl, rank 8": (GAUSSIAN, {"posterior": "low-rank", "rank": 8}),
     "radial-low-rank-vcl, rank 8": ("radial-vcl", {"posterior": "radial-low-rank", "rank": 8}),
 }
-"""Method and keys of what is measured; low rank in the recipes of mean-field, tuned ones too."""
+"""Method and keys of each variant; low rank uses the recipes of mean-field, tuned ones too."""
 
 WIDE: Variants = {
     "low-rank-vcl, rank 32": (GAUSSIAN, {"posterior": "low-rank", "rank": 32}),
     "radial-low-rank-vcl, rank 32": ("radial-vcl", {"posterior": "radial-low-rank", "rank": 32}),
 }
-"""Steps that cost many times the others': in the largest batches alone, which are few."""
+"""Variants with far more expensive steps, measured only in the largest batches."""
 
 _ADAM = {"optimizer": "adam"}
-"""The tuned VCL has Adam and the tuned `naive` AMSGrad; a step is compared with one of its kind."""
+"""The tuned VCL has Adam, so it is compared with `naive` by Adam, tuned by AMSGrad."""
 
 
 def measure(setting: Setting) -> Result:
@@ -65,12 +65,12 @@ def _rows(
     trainings = {
         name: Training(
             method,
-            {**setting.sizes.recipe, **keys, **of_variant},
+            {**setting.sizes.recipe, **keys, **variant_keys},
             setting.images,
             setting,
             tuned=tuned,
         )
-        for name, (method, of_variant) in variants.items()
+        for name, (method, variant_keys) in variants.items()
     }
     for training in trainings.values():
         training.fill(setting.sizes.unit_seconds)
@@ -80,12 +80,12 @@ def _rows(
         plain.train()
         work[FLOOR] = timed(plain.train, setting.clock, STEP, plain.steps)
     table = measure_in_turn(work, setting.repeats)
-    shown = with_ratios(table[STEP])
+    metrics = with_ratios(table[STEP])
     if not tuned:
-        shown["ratio to the floor"] = ratios(table[STEP], FLOOR)
-    shown[FIXED] = table[FIXED]
+        metrics["ratio to the floor"] = ratios(table[STEP], FLOOR)
+    metrics[FIXED] = table[FIXED]
     batch = trainings[REFERENCE].recipe.batch_size
-    return rows_of("step", shown, f"{'tuned, ' * tuned}batch={batch}")
+    return rows_of("step", metrics, f"{'tuned, ' * tuned}batch={batch}")
 
 
 def with_ratios(seconds: dict[str, list[float]]) -> Table:
@@ -95,7 +95,7 @@ def with_ratios(seconds: dict[str, list[float]]) -> Table:
         STEP: seconds,
         RATIO: ratios(seconds, REFERENCE),
         f"ratio to {GAUSSIAN}": {
-            name: of for name, of in to_gaussian.items() if name.startswith(("radial", "low-rank"))
+            k: ratio for k, ratio in to_gaussian.items() if k.startswith(("radial", "low-rank"))
         },
     }
 

@@ -14,20 +14,20 @@ from typing import NamedTuple
 from torch.utils.benchmark import Timer
 
 Clock = Callable[[], float]
-"""Seconds since some moment."""
+"""A function that returns seconds since a fixed moment."""
 
 Work = Callable[[], object]
-"""One unit of what is measured."""
+"""One measured unit of work."""
 
 Measurement = Callable[[], Mapping[str, float]]
-"""One unit of work that returns what it measured, by metric."""
+"""One unit of work that returns its measurements by metric."""
 
 Table = dict[str, dict[str, list[float]]]
-"""One value per round, by metric and variant."""
+"""Values of all rounds, by metric and variant."""
 
 
 class Spread(NamedTuple):
-    """The median of some values, the lowest, the highest, and how many there were."""
+    """Median, lowest, highest and number of values."""
 
     median: float
     low: float
@@ -44,9 +44,9 @@ def measure_in_turn(variants: Mapping[str, Measurement], repeats: int, warm_up: 
     """Measure every variant once a round, the order reversed every other round.
 
     Args:
-        variants: by name.
-        repeats: rounds that count.
-        warm_up: rounds before the first that counts.
+        variants: the variants by name.
+        repeats: number of rounds that count.
+        warm_up: number of rounds before the first that counts.
     """
     table: Table = {}
     for name in _rounds(list(variants), warm_up):
@@ -58,7 +58,7 @@ def measure_in_turn(variants: Mapping[str, Measurement], repeats: int, warm_up: 
 
 
 def timed(work: Work, clock: Clock, metric: str = "seconds", units: float = 1) -> Measurement:
-    """A measurement of the seconds of one of the units that `work` consists of."""
+    """A measurement of the seconds of one unit of `work`."""
 
     def measure() -> dict[str, float]:
         started = clock()
@@ -69,7 +69,7 @@ def timed(work: Work, clock: Clock, metric: str = "seconds", units: float = 1) -
 
 
 def timed_calls(work: Work, clock: Clock, metric: str, least_seconds: float) -> Measurement:
-    """A measurement of one call of `work`: the median of as many as fill `least_seconds`."""
+    """A measurement of one call of `work`: the median of the calls that fill `least_seconds`."""
     timer = Timer("work()", timer=clock, globals={"work": work})
     return lambda: {metric: timer.blocked_autorange(min_run_time=least_seconds).median}
 
@@ -83,7 +83,7 @@ def interleaved(
 
 
 def ratios(seconds: Mapping[str, Sequence[float]], reference: str) -> dict[str, list[float]]:
-    """Each variant's duration over the reference's of the same round; the reference left out."""
+    """Each other variant's duration over the reference's in the same round."""
     return {
         name: [a / b for a, b in zip(values, seconds[reference], strict=True)]
         for name, values in seconds.items()

@@ -1,4 +1,4 @@
-"""What is compared: a task as `vcl-radial run` trains it, and the same in the shortest loop."""
+"""A task as `vcl-radial run` trains it, and the same in the shortest loop."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ TWO_TASKS = {"stream.tasks": 2, "stream.validation": 0.0}
 """Keys of a stream of four classes of which every image is trained on."""
 
 LANE_METHOD = "radial-vcl"
-"""What is trained in lanes."""
+"""The method and keys of a training in lanes."""
 
 STEP, EPOCH, FIXED = "seconds per step", "seconds per epoch", "fixed seconds per task"
 
 
 class Epochs:
-    """Seconds of the epochs of a training, and of what it does beside them."""
+    """Seconds of the epochs of a training, and of the rest."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -40,9 +40,9 @@ class Epochs:
         self._ends.append(self._clock())
 
     def measure(self, train: Callable[[], object]) -> tuple[int, dict[str, float]]:
-        """The number of epochs of a training, at least two, and its seconds per epoch and beside.
+        """Number of epochs (at least two), seconds per epoch, and seconds of the rest.
 
-        The first epoch has no noted beginning: it is taken to be like the others.
+        The first epoch's start is not noted: it counts like the others.
         """
         self._ends.clear()
         started = self._clock()
@@ -53,15 +53,15 @@ class Epochs:
 
 
 class Training:
-    """The second task of a run, trained again and again exactly as `vcl-radial run` trains it.
+    """The second task of a run, trained repeatedly exactly as `vcl-radial run` trains it.
 
-    Its prior is the posterior of the first.
+    Its prior is the posterior of the first task.
 
     Args:
         method: a name of `baselines/`.
-        keys: those of the recipe and the stream that differ, as for `--set`.
+        keys: changed keys of the recipe and the stream, as for `--set`.
         images: the data.
-        setting: its device and clock.
+        setting: the setting with device and clock.
         tuned: whether the recipe is the tuned one of the benchmark, as for `--tuned`.
     """
 
@@ -117,13 +117,13 @@ def runs_of(count: int, images: Images, keys: Mapping[str, Any]) -> list[Run]:
 
 
 class LaneTraining:
-    """The second task of runs of one shape, trained again and again as lanes of one program.
+    """The second task of runs of one shape, trained repeatedly as lanes of one program.
 
     Args:
-        lanes: their number.
-        keys: those of the recipe and the stream that differ, as for `--set`.
+        lanes: number of lanes.
+        keys: changed keys of the recipe and the stream, as for `--set`.
         images: the data.
-        setting: its device and clock.
+        setting: the setting with device and clock.
     """
 
     def __init__(
@@ -142,7 +142,7 @@ class LaneTraining:
         self._finish_a_task()
 
     def train(self) -> dict[str, float]:
-        """Train the second task once more in every lane; the seconds of an epoch of them all."""
+        """Train the second task again in every lane; return the seconds of an epoch of all."""
         for lane in self.together.lanes:
             lane.tasks_done = 1
         return self._epochs.measure(self._finish_a_task)[1]
@@ -164,9 +164,9 @@ class InMemoryLoop:
     """The shortest training loop around a network: batches by index from one tensor.
 
     Args:
-        network: maps inputs `[B, ...]` to logits `[B, C]`.
-        like: whose task, batch size, epochs and learning rate are taken.
-        loss: of a batch, from inputs and labels; None for the mean NLL.
+        network: function from inputs `[B, ...]` to logits `[B, C]`.
+        like: training with the task, batch size, epochs and learning rate.
+        loss: loss of a batch from inputs and labels; None for the mean NLL.
     """
 
     def __init__(
@@ -220,11 +220,11 @@ def perceptron(layers: Sequence[nn.Module]) -> nn.Sequential:
 
 
 def epochs_to_fill(seconds: float, epoch_seconds: float) -> int:
-    """How many epochs last so long; fewer than two do not show the fixed costs."""
+    """Number of epochs that last so long, at least two to show the fixed costs."""
     return max(2, math.ceil(seconds / max(epoch_seconds, 1e-6)))
 
 
 def number_of_weights(layers: Sequence[tuple[int, int]], heads: int = 1) -> int:
-    """Weights and biases of a network, each counted once however many numbers describe it."""
+    """Number of weights and biases of a network; each counts once in any posterior."""
     *body, head = [(n_in + 1) * n_out for n_in, n_out in layers]
     return sum(body) + heads * head
