@@ -27,12 +27,11 @@ class Family:
         """The corrected p-value of a test; before `close` the p-value itself.
 
         Args:
-            test: what makes it a test of its own, such as its differences.
-            p: of this test alone; nan is no test.
+            test: key that distinguishes the test, such as its differences.
+            p: p-value of this test alone; nan is no test.
 
         Raises:
-            LookupError: after `close`, a test that was not reported before it, or that is on none
-                of the quoted pages.
+            LookupError: after `close`, the test was not reported before, and no quoted page has it.
         """
         if math.isnan(p):
             return p

@@ -46,7 +46,7 @@ def templates(path: Path) -> list[Path]:
     """A template, or all in a folder and below it.
 
     Raises:
-        UserError: there is none.
+        UserError: there is no template.
     """
     if path.is_file() and path.name.endswith(f".md{ENDING}"):
         return [path]
@@ -68,8 +68,7 @@ def render(template: Path) -> str:
     """A page as text.
 
     Raises:
-        UserError: the template cannot be read, or asks for what its files do not hold; names the
-            line.
+        UserError: the template cannot be read, or its files lack a value; names the line.
     """
     return _rendered(template)[0]
 
@@ -141,7 +140,7 @@ def write(paths: Sequence[Path]) -> list[Path]:
     """Write the pages of templates; the pages that changed.
 
     Raises:
-        UserError: as `render`, or a page cannot be written.
+        UserError: see `render`, or a page cannot be written.
     """
     texts = {page_of(path): render(path) for path in paths}
     changed = [page for page, text in texts.items() if _text(page) != text]
@@ -151,10 +150,10 @@ def write(paths: Sequence[Path]) -> list[Path]:
 
 
 def differences(paths: Sequence[Path]) -> list[str]:
-    """The lines in which pages differ from what their templates make of the files of today.
+    """The lines in which pages differ from those that their templates make now.
 
     Raises:
-        UserError: as `render`.
+        UserError: see `render`.
     """
     lines: list[str] = []
     for path in paths:

@@ -32,13 +32,13 @@ def parser(program: str) -> Parser:
 
 def _pages(options: argparse.Namespace) -> int:
     templates = [template for path in options.paths for template in pages.templates(path)]
-    one = len(templates) == 1
+    single = len(templates) == 1
     if options.check:
         lines = pages.differences(templates)
-        made = "page is as its files make it" if one else "pages are as their files make them"
+        made = "page is as its files make it" if single else "pages are as their files make them"
         print("\n".join(lines) if lines else f"{len(templates)} {made}")
         return FAILED if lines else DONE
-    current = "page is up to date" if one else "pages are up to date"
+    current = "page is up to date" if single else "pages are up to date"
     changed = pages.write(templates)
     print("\n".join(map(str, changed)) if changed else f"{len(templates)} {current}")
     return DONE

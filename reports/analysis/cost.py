@@ -106,15 +106,15 @@ def _figure(curves: Sequence[Curve]) -> Figure:
         height=1.75,
         key=[key_line(n, c, linewidth=6) for n, c in _COLOURS.items()],
     ) as (figure, axes):
-        for of_panel, panel in zip(axes, panels, strict=True):
+        for panel_axes, panel in zip(axes, panels, strict=True):
             for k, (name, colour) in enumerate(_COLOURS.items()):
-                _draw_bars(of_panel, find(curves, panel, name), colour, 0.38 * (k - 0.5))
-            of_panel.set_ylim(len(METHODS) - 0.5, -0.5)
-            of_panel.set_yticks(range(len(METHODS)), METHODS)
-            of_panel.tick_params(axis="y", length=0)
-            of_panel.grid(visible=False, axis="y")
-            of_panel.grid(color=FAINT, linewidth=0.4, axis="x")
-            of_panel.set_xlim(0, 1.15 * of_panel.get_xlim()[1])
+                _draw_bars(panel_axes, find(curves, panel, name), colour, 0.38 * (k - 0.5))
+            panel_axes.set_ylim(len(METHODS) - 0.5, -0.5)
+            panel_axes.set_yticks(range(len(METHODS)), METHODS)
+            panel_axes.tick_params(axis="y", length=0)
+            panel_axes.grid(visible=False, axis="y")
+            panel_axes.grid(color=FAINT, linewidth=0.4, axis="x")
+            panel_axes.set_xlim(0, 1.15 * panel_axes.get_xlim()[1])
     return figure
 
 

@@ -1,4 +1,4 @@
-"""How noisy a gradient is that is estimated from draws of the weights."""
+"""The noise of a gradient that is estimated from draws of the weights."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 Gradient = Callable[[], Sequence[Tensor]]
-"""Draws the weights anew and gives the gradient, one tensor for each parameter."""
+"""A function that draws the weights and returns the gradient, a tensor for each parameter."""
 
 
 def gradient_variance(gradient: Gradient, pairs: int) -> tuple[float, float]:
@@ -18,8 +18,8 @@ def gradient_variance(gradient: Gradient, pairs: int) -> tuple[float, float]:
     V = tr Cov(g) = E ||g - g'||^2 / 2   for two independent draws g and g'
 
     Args:
-        gradient: gives an independent draw at each call.
-        pairs: how many pairs of draws to average over; unbiased for any number.
+        gradient: function that returns an independent draw at each call.
+        pairs: number of pairs of draws to average over; unbiased for any number.
 
     Returns:
         The estimate and its standard error (nan for one pair).

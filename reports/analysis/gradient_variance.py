@@ -52,14 +52,14 @@ QUICK_CHANNELS = (16, 64)
 NOISES = (0.003, 0.01, 0.03, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 3.0)
 QUICK_NOISES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 PUBLISHED = 0.3
-"""Where the paper sees the Gaussian's variance explode."""
+"""The sigma at which the Gaussian's variance explodes in the paper."""
 DEPTH = 2
 IMAGES, SIDE, CLASSES = 16, 4, 10
 
 _SIGMA = "over sigma"
 _NOISE = "over the noise per weight"
 _PAIRS = {16: 64, 64: 32, 512: 6}
-"""Pairs of draws, by channels."""
+"""Number of pairs of draws, by channels."""
 
 
 def convolutional(channels: int, posterior: PosteriorSettings) -> nn.Module:
@@ -76,13 +76,13 @@ def convolutional(channels: int, posterior: PosteriorSettings) -> nn.Module:
 Scale = Callable[[PosteriorBlock], float]
 
 
-def of_sigma(sigma: float) -> Scale:
-    """The same sigma for all blocks."""
+def equal_sigma(sigma: float) -> Scale:
+    """A function that gives all blocks the same sigma."""
     return lambda block: sigma
 
 
-def of_noise(tau: float) -> Scale:
-    """The sigma with which the noise of one weight has the standard deviation tau."""
+def equal_noise(tau: float) -> Scale:
+    """A function to the sigma at which the noise of one weight has the standard deviation tau."""
     return lambda block: block.family.scale_for_weight_noise(tau, block.mean.shape[-1])
 
 
@@ -92,11 +92,11 @@ def nll_variance(
     """Variance of the NLL's gradient in all means, and its standard error.
 
     Args:
-        network: whose scales are set first.
+        network: the network, whose scales are set first.
         x: one batch of inputs `[B, ...]`.
         y: its labels `[B]`.
         scale: the scale of a block.
-        pairs: of draws, for `gradient_variance`.
+        pairs: number of pairs of draws, for `gradient_variance`.
     """
     blocks = posterior_blocks(network, [0])
     with torch.no_grad():
@@ -115,7 +115,7 @@ def analyse(setting: Setting) -> Analysis:
     curves: list[Curve] = []
     for C in channels:
         for name in ("gaussian", "radial"):
-            scales = {_SIGMA: of_sigma} | ({_NOISE: of_noise} if name == "radial" else {})
+            scales = {_SIGMA: equal_sigma} | ({_NOISE: equal_noise} if name == "radial" else {})
             for panel, scale in scales.items():
                 values = _measure(C, name, [scale(noise) for noise in noises], setting)
                 curves.append(_curve(panel, _name(name, C), noises, values))

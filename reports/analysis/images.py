@@ -1,4 +1,4 @@
-"""The images that the analyses train on: small, so that a picture is a matter of minutes."""
+"""The images of the analyses, which are small, so that a picture takes minutes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from vcl_radial.tracks.retinopathy.prepare import prepare
 from vcl_radial.tracks.retinopathy.settings import DataSettings
 
 TRAIN, TEST = 1500, 1000
-"""As many images of each part are taken, or all there are."""
+"""Maximum number of images of each part."""
 _SMALL_SIDE = 16
 
 
@@ -25,13 +25,13 @@ class Images:
     """Images, standardised over the pixels of the training set.
 
     Attributes:
-        description: what they are, in words.
+        description: description of the images.
         train_x: float32 [N, D] or, of photographs, [N, 3, H, W].
         train_y: int64 [N].
         test_x: float32 [M, D] or [M, 3, H, W].
         test_y: int64 [M].
-        classes: how many there are.
-        real: whether they were photographed, and not drawn.
+        classes: number of classes.
+        real: whether they are photographs, and not drawn.
     """
 
     description: str
@@ -51,7 +51,7 @@ def load_images(setting: Setting) -> Images:
     those of the published order, which is a random one.
 
     Raises:
-        UserError: a folder was named, and does not hold the files, or damaged ones.
+        UserError: the named folder lacks files, or they are damaged.
     """
     named = user_root(setting.data_dir) is not None
     data = load_dataset("fashion-mnist" if named else "digits", setting.data_dir)
@@ -79,13 +79,13 @@ def load_eyes(setting: Setting, size: int, patients: int) -> Images:
     APTOS where a data folder is named, else drawn pictures.
 
     Args:
-        setting: its seed is that of the split.
+        setting: the setting, whose seed is that of the split.
         size: pixels along an edge.
-        patients: to be drawn, two pictures of each.
+        patients: number of patients to draw, two pictures of each.
 
     Raises:
-        UserError: a folder was named, and is none.
-        DataError: the folder does not hold the photographs, or damaged ones.
+        UserError: the named folder does not exist.
+        DataError: the folder lacks photographs, or they are damaged.
     """
     named = user_root(setting.data_dir) is not None
     dataset = "aptos" if named else "synthetic"

@@ -77,8 +77,8 @@ def shift_penalty(family: type[Posterior], D: int, m: float) -> float:
 
 def scale_penalty(family: type[Posterior], D: int, s: float) -> float:
     """KL in nats per weight of a group to its prior, with all scales multiplied by s."""
-    zero, one = torch.zeros(D, dtype=torch.float64), torch.ones(D, dtype=torch.float64)
-    return float(family(zero, s * one).kl(family(zero, one))) / D
+    zero, ones = torch.zeros(D, dtype=torch.float64), torch.ones(D, dtype=torch.float64)
+    return float(family(zero, s * ones).kl(family(zero, ones))) / D
 
 
 def estimate(D: int, m: float, draws: int) -> tuple[Tensor, Tensor]:

@@ -39,7 +39,7 @@ SAMPLES = (1, 2, 6)
 QUICK_SAMPLES = (1, 4)
 SEEDS, QUICK_SEEDS = 10, 2
 SIGMA = 0.12
-"""Where sigma starts: slightly too high, as in the paper."""
+"""Initial sigma: slightly too high, as in the paper."""
 HIDDEN = (100, 100)
 RECIPE = Recipe(epochs=8, batch_size=100, learning_rate=3e-3, rho_learning_rate=3e-3, samples=1)
 _PREDICTIVE = 16
@@ -83,7 +83,7 @@ def truncated_variance(threshold: float) -> float:
 
 
 class Score(NamedTuple):
-    """On the test images, with draws of one kind."""
+    """Scores on the test images, with draws of one kind."""
 
     accuracy: float
     """of the predictive distribution, in per cent"""
@@ -109,7 +109,7 @@ def analyse(setting: Setting) -> Analysis:
                 curves.append(_curve(f"{panel}: {field}", _name(n), thresholds, values))
             curves += [
                 Curve(
-                    _of_seed(panel, k),
+                    _seed_panel(panel, k),
                     _name(n),
                     list(thresholds),
                     [runs[k][place].accuracy for runs in scores],
@@ -156,7 +156,7 @@ def _score(network: nn.Module, images: Images, seed: int) -> Score:
 def _curve(
     panel: str, name: str, thresholds: Sequence[float], values: Sequence[Sequence[float]]
 ) -> Curve:
-    pairs = [mean_and_standard_error(of_seeds) for of_seeds in values]
+    pairs = [mean_and_standard_error(seed_values) for seed_values in values]
     low = [mean - error for mean, error in pairs]
     high = [mean + error for mean, error in pairs]
     return Curve(panel, name, list(thresholds), [mean for mean, _ in pairs], low, high)
@@ -230,15 +230,15 @@ def _gain(curve: Curve) -> tuple[float, float]:
     return gains[best], best
 
 
-def _of_seed(panel: str, seed: int) -> str:
+def _seed_panel(panel: str, seed: int) -> str:
     return f"{panel}: accuracy, seed {seed}"
 
 
 def _gains(curves: Sequence[Curve], panel: str, n: int, seeds: int) -> list[float]:
     """Accuracy under the strongest truncation less that under none, of every seed."""
-    of_seeds = [find(curves, _of_seed(panel, k), _name(n)) for k in range(seeds)]
-    strongest = min(float(t) for t in of_seeds[0].x)
-    return [curve.at(strongest) - curve.at(math.inf) for curve in of_seeds]
+    seed_values = [find(curves, _seed_panel(panel, k), _name(n)) for k in range(seeds)]
+    strongest = min(float(t) for t in seed_values[0].x)
+    return [curve.at(strongest) - curve.at(math.inf) for curve in seed_values]
 
 
 def _texts(
@@ -250,8 +250,8 @@ def _texts(
     )
     strongest = min(float(t) for t in trained[0].x)
     rises, falls = (
-        [curve.at(strongest) - curve.at(math.inf) for curve in of_panel]
-        for of_panel in (trained, whole)
+        [curve.at(strongest) - curve.at(math.inf) for curve in panel_curves]
+        for panel_curves in (trained, whole)
     )
     (gain, best), (last_gain, last_best) = _gain(whole[0]), _gain(whole[-1])
     gains = {p: [_gains(curves, p, n, seeds) for n in samples] for p in (_AS_TRAINED, _POSTERIOR)}

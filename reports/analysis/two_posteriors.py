@@ -30,10 +30,10 @@ MFVI, RADIAL, FAST_RADIAL = "MFVI", "radial", "radial, ρ learning 100 × as fas
 NAMES = (MFVI, RADIAL, FAST_RADIAL)
 
 CHANNELS, QUICK_CHANNELS = 10, 2
-"""Of the VGG: 5/8 of the small network's 16, as the paper has 5/8 of VGG-16's 64."""
+"""Channels of the VGG: 5/8 of the small network's 16, as the paper has 5/8 of VGG-16's 64."""
 SIZE, QUICK_SIZE = 64, 32
 PATIENTS, QUICK_PATIENTS = 1000, 40
-"""Of drawn pictures, where no data folder is named."""
+"""Number of patients with drawn pictures, if no data folder is named."""
 INITIAL_RHO = -6.0
 FULL = Recipe(epochs=96, batch_size=64, learning_rate=2e-3, rho_learning_rate=2e-3, samples=4)
 QUICK = Recipe(epochs=24, batch_size=16, learning_rate=2e-2, rho_learning_rate=2e-2, samples=1)
@@ -43,7 +43,7 @@ _PAIRS = 6
 
 
 class Stage(NamedTuple):
-    """What a network is like after some epochs."""
+    """Measurements of a network after some epochs."""
 
     epoch: int
     accuracy: float
@@ -123,8 +123,8 @@ def train_both(setting: Setting) -> Histories:
     """Train with either posterior, and with a radial one whose rho is not held back by its step.
 
     Raises:
-        UserError: a data folder was named, and is none.
-        DataError: it does not hold the photographs.
+        UserError: the named data folder does not exist.
+        DataError: the folder lacks the photographs.
         Diverged: a loss is no longer a finite number.
     """
     quick = setting.quick
@@ -137,8 +137,8 @@ def train_both(setting: Setting) -> Histories:
     }
     stages: dict[str, list[Stage]] = {}
     weights = radii = 0
-    for name, (family, own) in recipes.items():
-        # One start and one order of images for all, whatever was drawn before.
+    for name, (family, fit_recipe) in recipes.items():
+        # All networks have one start and one order of images.
         with seeded_rng(setting.seed, torch.device("cpu")):
             network = VGG(
                 channels,
@@ -148,7 +148,7 @@ def train_both(setting: Setting) -> Histories:
             )
             blocks = posterior_blocks(network, [0])
             weights, radii = sum(block.mean.numel() for block in blocks), len(blocks)
-            stages[name] = _watch(network, name, images, own, setting)
+            stages[name] = _watch(network, name, images, fit_recipe, setting)
     return Histories(stages, images, recipe, channels, weights, radii)
 
 
@@ -170,14 +170,14 @@ def _watch(
 
 
 def measure(network: nn.Module, images: Images, batch_size: int, epoch: int, seed: int) -> Stage:
-    """The stage of a network, on randomness of its own.
+    """Measure the stage of a network, with isolated randomness.
 
     Args:
-        network: a Bayesian one.
-        images: those of the training set are looked at.
-        batch_size: of the batch whose gradient is taken, the first images.
-        epoch: as many have been trained.
-        seed: of the draws.
+        network: a Bayesian network.
+        images: the images; those of the training set are used.
+        batch_size: size of the batch of first images whose gradient is taken.
+        epoch: number of trained epochs.
+        seed: seed of the draws.
     """
     x, y, blocks = images.train_x, images.train_y, posterior_blocks(network, [0])
     means = [block.mean for block in blocks]

@@ -68,11 +68,11 @@ def kurtosis(D: int) -> float:
     return 9 * D / (D + 2)
 
 
-def _integral(w: float, D: int, of_radius: Callable[[float], float], per_radius: bool) -> float:
-    """The integral c int cos^(D-2) of_radius(|w| / sin) (/ sin) dt over a quarter turn."""
+def _integral(w: float, D: int, radial: Callable[[float], float], per_radius: bool) -> float:
+    """The integral c int cos^(D-2) radial(|w| / sin) (/ sin) dt over a quarter turn."""
     w = abs(w)
     if D == 1:  # u is +1 or -1
-        return of_radius(w) / 2
+        return radial(w) / 2
     log_c = math.lgamma(D / 2) - math.lgamma((D - 1) / 2) - math.log(math.pi) / 2
     # t = exp(-y) spreads what happens near t = 0, where all is when D is large.
 
@@ -80,7 +80,7 @@ def _integral(w: float, D: int, of_radius: Callable[[float], float], per_radius:
         t = math.exp(-y)
         sine, cosine = math.sin(t), math.cos(t)
         measure = t * (cosine ** (D - 2) if D > 2 else 1.0)
-        return measure * of_radius(w / sine) / (sine if per_radius else 1.0)
+        return measure * radial(w / sine) / (sine if per_radius else 1.0)
 
     start, end = -math.log(math.pi / 2), -math.log(max(w, 1e-12) / 40)
     typical = max(start, min(end, math.log(D) / 2))
@@ -103,7 +103,7 @@ def analyse(setting: Setting) -> Analysis:
     points = 61 if setting.quick else 241
     samples = draws(FIG_9, n)
     setting.say(f"{n:,} draws of a group of {FIG_9}")
-    curves = [*_densities(samples, points), *_tails(points), *_own_units(points)]
+    curves = [*_densities(samples, points), *_tails(points), *_scaled_tails(points)]
     return Analysis(curves=curves, figure=_figure(curves), **_texts(samples))
 
 
@@ -126,7 +126,7 @@ def _tails(points: int) -> list[Curve]:
     return [Curve(_TAILS, _name(D), x.tolist(), [tail(v, D) for v in x]) for D in SIZES]
 
 
-def _own_units(points: int) -> list[Curve]:
+def _scaled_tails(points: int) -> list[Curve]:
     x = np.linspace(0, 6, points)
     curves = [
         Curve(_OWN_UNITS, _name(D), x.tolist(), [tail(v / math.sqrt(D), D) for v in x])

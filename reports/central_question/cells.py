@@ -118,13 +118,13 @@ def cells_of(block: Block, path: Path, done: Done, *, to_count: bool = False) ->
     """The cells of a block; of one that takes the best settings of searches, once these are done.
 
     Args:
-        block: of the queue.
-        path: of the queue, beside which files of benchmarks and methods lie.
+        block: a block of the queue.
+        path: path of the queue, in the folder of the benchmarks' and methods' files.
         done: the rows of all cells.
         to_count: take some point of each search that is not done in the place of the best one.
     """
 
-    def found(name: str) -> str:
+    def located(name: str) -> str:
         return str(path.parent / name) if name.endswith(".toml") else name
 
     cells = []
@@ -133,7 +133,7 @@ def cells_of(block: Block, path: Path, done: Done, *, to_count: bool = False) ->
         if "best_of" in table:
             kinds = _best(table, path, done, to_count)
         else:
-            names = (map(found, table[key]) for key in ("benchmarks", "methods"))
+            names = (map(located, table[key]) for key in ("benchmarks", "methods"))
             kinds = list(itertools.product(*names, settings_of(table)))
         cells += [
             Cell(block.name, benchmark, method, part, seed, settings)

@@ -194,17 +194,19 @@ def estimates(done: Done, queue: Path) -> Callable[[Cell], float | None]:
         for name, rows in done.items()
     ]
     timed = {kind for kind, _ in times}
-    known: dict[Name, list[float]] = defaultdict(list)
+    seconds_of: dict[Name, list[float]] = defaultdict(list)
     for kind, seconds in [*times, *(cost for cost in costs(queue).items() if cost[0] not in timed)]:
         for part in (kind, kind[1:], kind[1:2]):
-            known[part].append(seconds)
+            seconds_of[part].append(seconds)
 
-    def of(cell: Cell) -> float | None:
+    def estimate(cell: Cell) -> float | None:
         kind = cell.name[:3]
-        parts = kind, kind[1:], kind[1:2]
-        return next((statistics.fmean(known[part]) for part in parts if part in known), None)
+        for part in (kind, kind[1:], kind[1:2]):
+            if part in seconds_of:
+                return statistics.fmean(seconds_of[part])
+        return None
 
-    return of
+    return estimate
 
 
 def costs(queue: Path) -> dict[Name, float]:
@@ -222,23 +224,23 @@ def measure(queue: Path, folder: Path, names: Sequence[str]) -> None:
     """
     blocks = blocks_of(queue)
     done = read(folder, blocks)
-    known = costs(queue)
+    seconds_of = costs(queue)
     for block in blocks:
         cells = cells_of(block, queue, done, to_count=True) if block.name in names else []
         for kind, group in itertools.groupby(cells, key=lambda cell: cell.name[:3]):
-            of_kind = list(group)
-            if kind in known or any(cell.name in done for cell in of_kind):
+            kind_cells = list(group)
+            if kind in seconds_of or any(cell.name in done for cell in kind_cells):
                 continue
-            first = of_kind[0]
+            first = kind_cells[0]
             if first.benchmark.endswith(".toml"):
                 first = replace(first, evaluate_on="validation")
-            _, one, two = (
+            _, one_epoch, two_epochs = (
                 _cpu_seconds(replace(first, settings=first.settings | {"epochs": epochs}))
                 for epochs in (1, 1, 2)
             )
-            epochs = statistics.fmean(map(_epochs, of_kind))
-            known[kind] = one + (two - one) * (epochs - 1)
-            lines = [",".join((*kind, f"{seconds:.3g}")) for kind, seconds in known.items()]
+            epochs = statistics.fmean(map(_epochs, kind_cells))
+            seconds_of[kind] = one_epoch + (two_epochs - one_epoch) * (epochs - 1)
+            lines = [",".join((*kind, f"{seconds:.3g}")) for kind, seconds in seconds_of.items()]
             text = "\n".join(["block,benchmark,method,seconds", *lines, ""])
             atomic.write(queue.with_name("cost.csv"), text.encode())
 
@@ -284,9 +286,9 @@ def run(
 
     Args:
         queue: the list.
-        folder: of the results.
-        names: of the blocks.
-        hours: from now.
+        folder: folder of the results.
+        names: names of the blocks.
+        hours: hours from now.
         one_each: one cell for each block, benchmark and method that has none, to know the times.
         new_commit: go on with a block that another commit has begun.
 

@@ -52,7 +52,7 @@ def omniglot(folder: Path | None) -> ImageData:
             images["test"].append(ink[sorted(tested)])
             images["train"].append(np.delete(ink, tested, axis=0))
             names.append(f"{row['alphabet']} {place:02}")
-    x = {part: torch.from_numpy(np.concatenate(of_part)) for part, of_part in images.items()}
+    x = {part: torch.from_numpy(np.concatenate(arrays)) for part, arrays in images.items()}
     y = {
         part: torch.arange(len(names)).repeat_interleave(len(of[0])) for part, of in images.items()
     }

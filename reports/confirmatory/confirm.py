@@ -35,7 +35,7 @@ class Family(NamedTuple):
     """Tests that are corrected together.
 
     Attributes:
-        seeds: of all runs.
+        seeds: seeds of all runs.
         chance: the streams, and the accuracy of a guess in per cent, that of a run that diverged.
     """
 
@@ -75,14 +75,14 @@ EXPLORATORY = {
 
 
 def power(effect: float, seeds: int, level: float) -> float:
-    """Of the two-sided paired t-test, by the noncentral t distribution.
+    """Power of the two-sided paired t-test, by the noncentral t distribution.
 
         P( |t| > t_{1 - level/2, n-1} ),   t ~ t'(n - 1, effect sqrt(n))
 
     Args:
         effect: mean of the differences over their standard deviation, from 0.
         seeds: n.
-        level: of the test.
+        level: significance level of the test.
 
     Returns:
         The power, without the tail of the other sign.
@@ -124,7 +124,7 @@ def table(runs: Mapping[str, pd.DataFrame], family: Family = PRIMARY) -> pd.Data
 
     Args:
         runs: `runs.csv` of each stream.
-        family: of the tests.
+        family: family of the tests.
 
     Returns:
         `stream, first, second`, the mean `difference` in points with `lower` and `upper` of its

@@ -22,16 +22,16 @@ class Setting:
     """What a figure is computed with.
 
     Attributes:
-        seed: of all random numbers.
+        seed: seed of all random numbers.
         quick: a coarse look in under 20 seconds.
         data_dir: the folder of image data that was named on the command line.
         say: takes a line of progress.
         command: in words, to stand with the results.
-        seeds: of networks that are trained, from `seed` on.
-        methods: of the runs of a figure; all of them where none is named.
+        seeds: number of seeds of trained networks, from `seed` on.
+        methods: methods of the runs of a figure; none for all.
         settings: keys and values of `--set`, for figures whose runs have them.
         out: the folder of runs.
-        device: of runs, "cpu" or "cuda".
+        device: device of runs, "cpu" or "cuda".
         jobs: runs at a time; None for one per core.
     """
 
@@ -53,13 +53,13 @@ class Findings:
     """What a page says of a figure.
 
     Attributes:
-        title: of picture and page.
+        title: title of picture and page.
         source: the published figures.
         shown: what is drawn and how it was computed, paragraph by paragraph.
         settings: names and values of what was chosen: sizes, data, learning rates.
         claims: published beside ours.
         notes: what else there is to see, in numbers.
-        tables: to stand below the claims.
+        tables: tables below the claims.
     """
 
     title: str
@@ -89,9 +89,9 @@ class Record(Findings):
     """A figure without its picture and curves, and where it comes from.
 
     Attributes:
-        command: that made it.
-        seconds: of processor time that it took.
-        environment: as `vcl_radial.runs.environment.describe` gives it.
+        command: command that made it.
+        seconds: processor time in seconds.
+        environment: result of `vcl_radial.runs.environment.describe`.
     """
 
     command: str

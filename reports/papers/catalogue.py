@@ -29,7 +29,7 @@ class Page:
     """The figures of one package.
 
     Attributes:
-        name: of the page.
+        name: name of the page.
         package: its docstring is the title and, below it, the introduction.
         modules: the module of each figure, by the name of the figure.
     """

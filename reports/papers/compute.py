@@ -26,7 +26,7 @@ def compute_all(names: Sequence[str], to: Path | None, setting: Setting) -> None
     """Compute figures one after the other; what is done is written before the next begins.
 
     Args:
-        names: of figures.
+        names: names of figures.
         to: the folder for NAME.png, .svg, .csv.gz and .json, and `README.md` about all that it
             holds; figures that were computed before stay. None for the folder of each figure's
             page.
@@ -51,10 +51,10 @@ def compute_all(names: Sequence[str], to: Path | None, setting: Setting) -> None
         print(page.to_text(done.claims), flush=True)
         _write(folder / name, done)
         seconds = process_time() - started
-        of_figure = Record.of(
+        entry = Record.of(
             done, command=setting.command or "", seconds=seconds, environment=described
         )
-        record.write(folder, name, of_figure)
+        record.write(folder, name, entry)
         write_atomically(folder / "README.md", page.to_markdown(read(folder)))
         print(f"  {folder / name}.png, .svg, .csv.gz\n", flush=True)
     for folder in dict.fromkeys(folders.values()):

@@ -35,7 +35,7 @@ def to_markdown(records: Mapping[str, Record]) -> str:
     """The README of a folder, page by page.
 
     Args:
-        records: by the names of the figures; NAME.png and NAME.csv.gz lie beside the README.
+        records: records by names of figures; NAME.png and NAME.csv.gz lie beside the README.
     """
     parts = []
     for page in pages().values():
@@ -62,8 +62,8 @@ def _overview(page: Page, records: Mapping[str, Record]) -> Table:
         verdicts = Counter(claim.verdict for claim in record.claims)
         counts = [str(verdicts[verdict] or "–") for verdict in Verdict]
         rows.append([name, page.figures[name], *counts])
-    of_claims = [Column(verdict.value) for verdict in Verdict]
-    return Table([Column("figure", is_text=True), Column("shows", is_text=True), *of_claims], rows)
+    heads = [Column(verdict.value) for verdict in Verdict]
+    return Table([Column("figure", is_text=True), Column("shows", is_text=True), *heads], rows)
 
 
 def _blocks(name: str, record: Record) -> list[Block]:

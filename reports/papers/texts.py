@@ -50,8 +50,8 @@ def fill(module: str, numbers: Mapping[str, Any], rules: Mapping[str, Rule]) -> 
 
     Args:
         module: the file of the module, beside which the texts lie.
-        numbers: by the names in the texts; of a list each number is formatted.
-        rules: by the keys of the claims.
+        numbers: numbers by their names in the texts; each number of a list is formatted.
+        rules: rules by the keys of the claims.
 
     Raises:
         KeyError: a number or a rule is missing.

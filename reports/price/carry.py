@@ -34,13 +34,13 @@ from vcl_radial.methods.bayes_linear import (
 
 @dataclass(frozen=True)
 class Model:
-    """What is the same whatever the shape.
+    """The model, the same for all shapes.
 
     Attributes:
-        d: features, the 1 among them.
-        outputs: C.
+        d: number of features, with the constant 1.
+        outputs: number of outputs, C.
         alpha: the first prior is N(0, 1 / (tau alpha)) for every weight.
-        noise: tau.
+        noise: noise precision, tau.
     """
 
     d: int
@@ -50,7 +50,7 @@ class Model:
 
     @classmethod
     def of(cls, first: Sums) -> Model:
-        """With the alpha that makes the targets of the first task most likely, and tau's mean then.
+        """Set alpha to maximise the evidence of the first task, and tau to its mean.
 
         tau = (shape + n C / 2) / (rate + S / 2),   S the `residual`
         """
@@ -72,9 +72,9 @@ class Carried:
     """A Gaussian posterior in its shape; the same precision for every output.
 
     Attributes:
-        mean: `[D, C]`.
-        precision: in units of tau, `[D, D]`.
-        held: a root of w P + G of the last task, of which the mean is the optimum.
+        mean: mean of the weights, `[D, C]`.
+        precision: precision in units of tau, `[D, D]`.
+        held: a root of w P + G of the last task, whose optimum is the mean.
     """
 
     mean: Tensor
@@ -83,12 +83,12 @@ class Carried:
 
     @cached_property
     def root(self) -> Tensor:
-        """L with L L' = precision."""
+        """The root L with L L' = precision."""
         root: Tensor = torch.linalg.cholesky(self.precision)
         return root
 
     def predict(self, points: Points) -> Prediction:
-        """Of points."""
+        """Predict points."""
         return Prediction(points.phi.double() @ self.mean, 1 + quadratic(self.root, points.phi))
 
     def divergence(self, exact: Carried, noise: float) -> float:
@@ -101,7 +101,7 @@ class Carried:
 
 
 def shift(mean: Tensor, exact: Carried, noise: float) -> float:
-    """What a mean's distance from that of the exact posterior adds to the divergence, in nats."""
+    """Part of the divergence by the distance of a mean from the exact one, in nats."""
     away = mean - exact.mean
     return float(noise / 2 * (away * (exact.precision @ away)).sum())
 
@@ -111,11 +111,11 @@ class CarriedRadial:
     """A radial posterior.
 
     Attributes:
-        q: in groups.
-        shape: its family.
-        mean: `[D, C]`.
-        held: as if it were Gaussian, see `Carried`.
-        noise: tau.
+        q: the posterior in groups.
+        shape: the family of the posterior.
+        mean: mean of the weights, `[D, C]`.
+        held: the root for a Gaussian, see `Carried`.
+        noise: noise precision, tau.
     """
 
     q: Any
@@ -125,7 +125,7 @@ class CarriedRadial:
     noise: float
 
     def predict(self, points: Points) -> Prediction:
-        """Of points; the spread is that of the mean output's variance."""
+        """Predict points; the spread follows from the variance of the mean output."""
         phi = points.phi.double()
         variance = self.shape.variances(self.q, len(self.mean)).mean(1)
         return Prediction(phi @ self.mean, 1 + self.noise * (phi.square() @ variance))
@@ -142,7 +142,7 @@ class CarriedRadial:
 
 
 def precisions(stream: LinearStream, model: Model, shape: Shape) -> list[Tensor]:
-    """What is carried of the precision before the first task and after every one."""
+    """The carried precision before the first task and after every task."""
     after = [model.prior]
     for task in stream.tasks:
         after.append(shape.project(after[-1] + task.sums.squared, model.alpha))
@@ -164,7 +164,7 @@ def carry(
 def carry_radial(
     stream: LinearStream, model: Model, shape: RadialShape, weight: float = 1.0
 ) -> Iterator[CarriedRadial]:
-    """The same of a radial posterior."""
+    """The radial posterior after every task."""
     q: Any = shape.start(model.d, model.outputs, model.alpha, model.noise)
     for number, task in enumerate(stream.tasks):
         w = weight if number else 1.0

@@ -36,7 +36,7 @@ from vcl_radial.runs.folder import check_page, make_folder, write_atomically
 from vcl_radial.system import processor
 
 RESULTS = "results.csv.gz"
-"""The table of a folder, `COLUMNS` and where every line comes from."""
+"""The table of a folder, with `COLUMNS` and the origin of every line."""
 
 PAGE = "README.md"
 
@@ -84,13 +84,13 @@ def _price(options: argparse.Namespace) -> int:
 def price_all(
     planned: Sequence[Any], to: Path, settings: dict[str, Any], data_dir: Path | None = None
 ) -> None:
-    """Measure what is not in the folder's table yet, and write its page.
+    """Measure the runs that the folder's table lacks, and write its page.
 
     Args:
-        planned: runs, as `sequences.plan` gives them.
+        planned: runs of `sequences.plan`.
         to: the folder of the table, the page and its picture.
         settings: keys of the method and the stream.
-        data_dir: where the data lie.
+        data_dir: the folder of the data.
 
     Raises:
         UserError: a stream is no task sequence, or the folder has lines of other settings.
@@ -100,15 +100,15 @@ def price_all(
     make_folder(to)
     check_page(to / PAGE, [RESULTS])
     for spec in planned:
-        stream, seed, of_stream = name_of(spec), spec.seed, _settings(spec, settings)
-        if _is_there(read(to), stream, seed, of_stream, to):
+        stream, seed, stream_settings = name_of(spec), spec.seed, _settings(spec, settings)
+        if _is_there(read(to), stream, seed, stream_settings, to):
             continue
         started = time.perf_counter()
         lines = measure(stream_of(spec, data_dir), seed, lambda line: print(line, flush=True))
         spent = round(time.perf_counter() - started, 1)
         command = _command(spec.benchmark, settings)
         commit = environment.loaded() or "unknown"
-        origin = (command, of_stream, commit, environment.processor(), spent)
+        origin = (command, stream_settings, commit, environment.processor(), spent)
         _add(to, [line | dict(zip(ORIGIN, origin, strict=True)) for line in lines])
     write_page(to)
 
@@ -122,10 +122,10 @@ def write_page(to: Path) -> None:
 
 
 def read(to: Path) -> pd.DataFrame:
-    """The table of a folder; empty where there is none.
+    """The table of a folder; empty if there is none.
 
     Raises:
-        DataError: it is damaged.
+        DataError: the table is damaged.
     """
     path = to / RESULTS
     try:
@@ -152,16 +152,16 @@ def _add(to: Path, lines: Sequence[dict[str, Any]]) -> None:
 
 
 def _command(benchmark: str, settings: dict[str, Any]) -> str:
-    """What makes such lines, but for the number of seeds."""
+    """The command that makes such lines, without the number of seeds."""
     return command_line(benchmark, program="python -m reports price", set=set_arguments(settings))
 
 
 def _settings(spec: Any, settings: dict[str, Any]) -> str:
     """The features and all other keys that were set, as text."""
-    others = {key: value for key, value in settings.items() if not key.startswith("options.")}
+    stream_keys = {key: value for key, value in settings.items() if not key.startswith("options.")}
     if spec.TRACK == "retinopathy":
-        return " ".join([FEATURES, *_pairs(others)])
-    return " ".join([*_pairs(spec.recipe.options), *_pairs(others)])
+        return " ".join([FEATURES, *_pairs(stream_keys)])
+    return " ".join([*_pairs(spec.recipe.options), *_pairs(stream_keys)])
 
 
 def _pairs(values: Mapping[str, Any]) -> list[str]:
@@ -174,10 +174,10 @@ def _is_there(table: pd.DataFrame, stream: str, seed: int, settings: str, to: Pa
     Raises:
         UserError: it has the stream with other settings.
     """
-    of_stream = table[table["stream"] == stream]
-    if others := set(of_stream["settings"]) - {settings}:
+    rows = table[table["stream"] == stream]
+    if different := set(rows["settings"]) - {settings}:
         raise UserError(
-            f"{to / RESULTS}: has {stream} with {others.pop()}, and not with {settings}: name "
+            f"{to / RESULTS}: has {stream} with {different.pop()}, and not with {settings}: name "
             "another folder with --to"
         )
-    return bool((of_stream["seed"] == seed).any())
+    return bool((rows["seed"] == seed).any())

@@ -27,10 +27,10 @@ from reports.price.tasks import LinearStream, unit_vectors
 RANKS = (2, 8, 32, 128, 512)
 BLOCKS = (10, 50, 250)
 WEIGHTS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1e3, 1e4, 1e5)
-"""Of the prior, among which one is chosen."""
+"""Weights of the prior to choose from."""
 
 RADIAL_WEIGHTS = (1.0, 10.0, 30.0, 100.0, 300.0, 1e3)
-"""The same for posteriors whose optimum is searched for."""
+"""Weights of the prior for posteriors whose optimum is searched for."""
 
 RADIAL = tuple(
     RadialShape(grouping, corrected)
@@ -56,20 +56,19 @@ COLUMNS = (
     "ece",
     "bytes",
 )
-"""Of the table: a line for every shape and weight of a stream and seed.
+"""Columns of the table, with a line for every shape and weight of a stream and seed.
 
 `scored_by` is a name of `reports.price.scores.SCORES`, and `score` the mean over the test points
-of all tasks in the end; `two_tasks` is that on held-out points after two tasks. `chosen` says by
-what the weight was chosen: "two tasks" by that, "oracle" by the score itself, "both", or nothing.
-`forgetting` is the mean over the tasks before the last of what the score was after the task less
-what it is in the end. KL in nats, NLL in nats a point, ECE in per cent; NLL and ECE of classes
-alone, of chosen weights and weight 1. Of numbers they would say how well the first task knew the
-noise of all.
+of all tasks in the end; `two_tasks` is that on held-out points after two tasks. `chosen` names the
+criterion that chose the weight: "two tasks", "oracle" for the score itself, "both", or nothing.
+`forgetting` is the mean drop of the score from the end of a task to the end, over all tasks but the
+last. KL in nats, NLL in nats a point, ECE in per cent; NLL and ECE only for classes, for chosen
+weights and weight 1. For numbers they would measure how well the first task fits the noise of all.
 """
 
 
 def shapes(d: int) -> list[Shape]:
-    """The Gaussian shapes that D features can tell apart."""
+    """The Gaussian shapes that differ with D features."""
     ranks = [LowRank(rank) for rank in RANKS if 2 * rank < d]
     blocks = [Blocks(size) for size in BLOCKS if 2 * size < d]
     return [Full(), *ranks, *blocks, Diagonal(), Moments()]
@@ -83,29 +82,29 @@ def measure(
 
     Args:
         stream: the task sequence.
-        seed: of it.
-        say: called with what has been measured.
+        seed: seed of the stream.
+        say: called with progress messages.
     """
     model = Model.of(stream.tasks[0].sums)
-    of_classes = not stream.tasks[0].test.y.is_floating_point()
+    has_classes = not stream.tasks[0].test.y.is_floating_point()
     exact = exactly(stream, model)
     lines: list[dict[str, Any]] = []
     for shape, weights, posteriors in _sequences(stream, model):
-        of_lines: list[dict[str, Any]] = []
+        weight_lines: list[dict[str, Any]] = []
         kept: dict[float, Sequence[Carried | CarriedRadial]] = {}
         for weight in weights:
             kept[weight] = list(posteriors(weight))
-            of_lines.append(_line(stream, model, exact[-1], kept[weight], weight))
-            # Of the others the line is all that is needed, and a posterior may have D x D numbers.
-            kept = {w: kept[w] for w in _marked(of_lines, stream) if w in kept}
+            weight_lines.append(_line(stream, model, exact[-1], kept[weight], weight))
+            # Posteriors of other weights are dropped, as each may have D x D numbers.
+            kept = {w: kept[w] for w in _marked(weight_lines, stream) if w in kept}
         common = {"stream": stream.name, "seed": seed, "scored_by": stream.score}
         common["shape"] = shape.name
         common["bytes"] = NUMBER_BYTES * (model.d * model.outputs + _numbers(shape, model))
-        for line in of_lines:
-            after = kept.get(line["weight"]) if of_classes else None
+        for line in weight_lines:
+            after = kept.get(line["weight"]) if has_classes else None
             whole = line | common | ({} if after is None else _certainty(stream, after))
             lines.append({column: whole[column] for column in COLUMNS})
-        best = next(line for line in of_lines if line["chosen"] in ("two tasks", "both"))
+        best = next(line for line in weight_lines if line["chosen"] in ("two tasks", "both"))
         heading = SCORES[stream.score].heading
         say(
             f"{stream.name} seed {seed}  {shape.name}: {heading} {best['score']:.3g} at weight "
@@ -170,10 +169,10 @@ def _line(
 
 
 def _marked(lines: Sequence[dict[str, Any]], stream: LinearStream) -> set[float]:
-    """Mark the weights that are best by two tasks and by the end; of equals the smallest.
+    """Mark the weights that are best by two tasks and by the end; the smallest wins ties.
 
     Returns:
-        These two, and 1.
+        These two weights, and 1.
     """
     sign = 1 if SCORES[stream.score].higher_is_better else -1
     for line in lines:

@@ -57,24 +57,24 @@ def benchmarks(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
 
 
 def chosen(lines: pd.DataFrame, by: str) -> pd.DataFrame:
-    """The lines of a benchmark at the weights that were chosen in one of two ways.
+    """The lines of a benchmark at the weights that one of two criteria chose.
 
     Args:
-        lines: of a benchmark.
-        by: "two tasks" or "oracle".
+        lines: lines of a benchmark.
+        by: the criterion, "two tasks" or "oracle".
 
     Returns:
-        A line for every shape and seed, over tables the mean, of KL and weight the median.
+        A line for every shape and seed: means over tables, and medians of KL and weight.
     """
     kept = lines[lines["chosen"].isin([by, "both"])]
     over_tables = dict.fromkeys(("score", "forgetting", "nll", "ece", "bytes"), "mean")
-    # Of nats between tables of 300 and of 40,000 rows a mean is that of the largest table.
+    # Nats grow with rows: a mean over tables of 300 and 40,000 rows would be that of the largest.
     over_tables |= {"kl": "median", "weight": "median"}
     return kept.groupby(["shape", "seed"], sort=False).agg(over_tables).reset_index()
 
 
 def score_of(lines: pd.DataFrame) -> Score:
-    """What a benchmark is scored by."""
+    """The score of a benchmark."""
     return SCORES[lines["scored_by"].iloc[0]]
 
 
@@ -101,29 +101,29 @@ def _sections(results: pd.DataFrame, family: Family) -> list[Section]:
 def _table(lines: pd.DataFrame) -> Table:
     score = score_of(lines)
     two, oracle = chosen(lines, "two tasks"), chosen(lines, "oracle")
-    of_classes = two["ece"].notna().any()
+    has_classes = two["ece"].notna().any()
     columns: list[Column | str] = [
         Column("carried", is_text=True),
         score.heading,
         "oracle",
         "KL (nats)",
-        *(["NLL (nats)", "ECE (%)"] if of_classes else []),
+        *(["NLL (nats)", "ECE (%)"] if has_classes else []),
         "forgetting",
         "bytes",
         "weight",
     ]
     rows = []
     for shape in dict.fromkeys(two["shape"]):
-        of_shape, best = two[two["shape"] == shape], oracle[oracle["shape"] == shape]
-        weight = of_shape["weight"].median()
+        group, best = two[two["shape"] == shape], oracle[oracle["shape"] == shape]
+        weight = group["weight"].median()
         cells = [
             shape,
-            _spread(of_shape["score"], score.decimals),
+            _spread(group["score"], score.decimals),
             _spread(best["score"], score.decimals),
-            _rounded(of_shape["kl"].mean()),
-            *([_spread(of_shape["nll"], 3), _spread(of_shape["ece"], 1)] if of_classes else []),
-            _spread(of_shape["forgetting"], score.decimals),
-            _rounded(of_shape["bytes"].mean()),
+            _rounded(group["kl"].mean()),
+            *([_spread(group["nll"], 3), _spread(group["ece"], 1)] if has_classes else []),
+            _spread(group["forgetting"], score.decimals),
+            _rounded(group["bytes"].mean()),
             f"{float(f'{weight:.3g}'):,.10g}",
         ]
         rows.append(cells)
@@ -143,7 +143,7 @@ def _rounded(value: float) -> str:
 
 
 def _sentences(lines: pd.DataFrame, family: Family) -> list[str]:
-    """What the shape of the posterior is worth, beside its correlations."""
+    """The gain by the posterior's shape, beside its correlations."""
     two, score = chosen(lines, "two tasks"), score_of(lines)
     scores = two.pivot(index="seed", columns="shape", values="score")
     if Diagonal.name not in scores:
@@ -168,8 +168,8 @@ def _peaks(lines: pd.DataFrame) -> list[str]:
     """How coarse the grid of weights is for radial posteriors, and whether it holds their best."""
     score, parts = score_of(lines), []
     for radial in RADIAL:
-        of_shape = lines[lines["shape"] == radial.name]
-        scores = of_shape.groupby("weight")["score"].mean()
+        group = lines[lines["shape"] == radial.name]
+        scores = group.groupby("weight")["score"].mean()
         if scores.empty:
             continue
         best = int((scores if score.higher_is_better else -scores).argmax())
@@ -187,7 +187,7 @@ def _peaks(lines: pd.DataFrame) -> list[str]:
 
 
 def _outliers(lines: pd.DataFrame) -> list[str]:
-    """The table and seed that a mean over tables hides: the largest error, by the two tasks."""
+    """The table and seed with the largest error by the two tasks, which a mean would hide."""
     if lines["stream"].nunique() == 1:
         return []
     kept = lines[lines["chosen"].isin(["two tasks", "both"])]
@@ -201,7 +201,7 @@ def _outliers(lines: pd.DataFrame) -> list[str]:
 
 
 def _origin(lines: pd.DataFrame) -> list[str]:
-    """Where the numbers of a benchmark come from."""
+    """The origin of a benchmark's numbers."""
     command, seeds = lines["command"].iloc[-1], max(lines["seed"]) + 1
     settings = "; ".join(sorted(set(lines["settings"])))
     commits = ", ".join(sorted(set(map(str, lines["commit"]))))
@@ -215,7 +215,7 @@ def _origin(lines: pd.DataFrame) -> list[str]:
 
 
 def draw(results: pd.DataFrame) -> Picture:
-    """For every benchmark its score and the KL over the bytes that are carried."""
+    """Draw score and KL over the carried bytes for every benchmark."""
     all_lines = benchmarks(results)
     colours = dict(
         zip(_FAMILIES, (s.colour for s in method_styles(_FAMILIES).values()), strict=True)
@@ -246,13 +246,13 @@ def draw(results: pd.DataFrame) -> Picture:
 
 def _panel(axes: Axes, means: pd.DataFrame, value: str, colours: dict[str, str]) -> None:
     for family, colour in colours.items():
-        of_family = means[means.index.str.startswith(family)].sort_values("bytes")
+        family_means = means[means.index.str.startswith(family)].sort_values("bytes")
         if value == "kl":
-            of_family = of_family[of_family["kl"] > 0]
+            family_means = family_means[family_means["kl"] > 0]
         if family in ("rank", "blocks"):
-            axes.plot(of_family["bytes"], of_family[value], color=colour)
+            axes.plot(family_means["bytes"], family_means[value], color=colour)
         for shape, at, height in zip(
-            of_family.index, of_family["bytes"], of_family[value], strict=True
+            family_means.index, family_means["bytes"], family_means[value], strict=True
         ):
             marker = "s" if "layer" in shape else "o"
             hollow = shape.endswith(("Eq. 44", "KL(p||q)"))

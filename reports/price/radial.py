@@ -9,9 +9,8 @@ with Eq. 44 it is in closed form, and the past counts 1 / n of what it does in B
 
     (w Q + G) m = w Q m_0 + B,    s^2 = n / (tau (Q + diag G)),    Q = 1 / (tau s_0^2)
 
-The means are those of the optimum at the weight of the prior that was asked for, and the scales
-those at weight 1 for these means: the weight says how firmly the past is held, and not how certain
-it is.
+The means are those of the optimum at the chosen weight of the prior, and the scales those at weight
+1 for these means: the weight sets the influence of the past, not its uncertainty.
 """
 
 from __future__ import annotations
@@ -47,11 +46,11 @@ class RadialShape:
 
     @property
     def name(self) -> str:
-        """Grouping, and what the KL lacks."""
+        """The name, with grouping and KL."""
         return f"radial by {self.grouping}" + ("" if self.corrected else ", Eq. 44")
 
     def numbers(self, d: int, outputs: int) -> int:
-        """The scales, one a weight."""
+        """Number of carried scales, one per weight."""
         return d * outputs
 
     def in_groups(self, weights: Tensor) -> Tensor:
@@ -66,7 +65,7 @@ class RadialShape:
         return Gaussian(zero, torch.full_like(zero, (noise * precision) ** -0.5))
 
     def variances(self, q: Posterior, d: int) -> Tensor:
-        """Of every weight, `[D, C]`."""
+        """The variance of every weight, `[D, C]`."""
         n = q.mean.shape[-1] if isinstance(q, Radial) else 1
         return self._scales(q, d).square() / n
 
@@ -74,7 +73,7 @@ class RadialShape:
         return q.scale.reshape(-1, d).T
 
     def _held(self, prior: Posterior, sums: Sums, noise: float, weight: float) -> Tensor:
-        """Weight Q, the precision in units of the noise with which the past is held, `[D]`.
+        """The product of weight and Q, the past's precision in units of the noise, `[D]`.
 
         It is that of the prior's variances, were the prior Gaussian. Eq. 44 has ||a||^2 / 2 alone
         for the means, which holds them with 1 / scale^2, one nth of the precision.
@@ -91,15 +90,15 @@ class RadialShape:
         """The posterior after a task's points, and L with L L' = weight Q + G.
 
         Args:
-            prior: what is carried, in groups.
-            sums: of the points.
-            noise: tau.
-            weight: of the KL, for the means.
+            prior: the carried posterior, in groups.
+            sums: sums of the points.
+            noise: noise precision, tau.
+            weight: weight of the KL, for the means.
         """
         held = self._held(prior, sums, noise, weight)
         root = torch.linalg.cholesky(sums.squared + held.diag())
         d, outputs = sums.cross.shape
-        # Were the prior Gaussian, these were the variances.
+        # These would be the variances of a Gaussian prior.
         precision = noise * (self._held(prior, sums, noise, 1.0) + sums.squared.diagonal())
         n = prior.mean.shape[-1]
         scale = self.in_groups((n / precision).sqrt()[:, None].expand(d, outputs))
@@ -118,15 +117,15 @@ class RadialShape:
         root: Tensor,
         scale: Tensor,
     ) -> Radial:
-        """The posterior of the least L, from a start at the prior's means and these scales.
+        """Minimise L from the prior's means and these scales; return the posterior.
 
         Args:
-            prior: what is carried.
-            sums: of the points.
-            noise: tau.
-            weight: of the KL.
+            prior: the carried posterior.
+            sums: sums of the points.
+            noise: noise precision, tau.
+            weight: weight of the KL.
             root: L with L L' about the curvature along the means, in units of tau.
-            scale: where the scales start.
+            scale: initial scales.
         """
         d, outputs = sums.cross.shape
         start, n = prior.mean.reshape(outputs, d).T, scale.shape[-1]
@@ -141,10 +140,10 @@ class RadialShape:
             return scale * (_BOUND * torch.tanh(grown / _BOUND)).exp()
 
         def loss(mean: Tensor, s: Tensor, at: float) -> Tensor:
-            of_means = ((sums.squared @ mean - 2 * sums.cross) * mean).sum()
-            of_scales = (by_weight * s.square()).sum() / n
+            mean_term = ((sums.squared @ mean - 2 * sums.cross) * mean).sum()
+            scale_term = (by_weight * s.square()).sum() / n
             divergence = Radial(self.in_groups(mean), s).kl(prior).sum()
-            return noise / 2 * (of_means + of_scales) + at * divergence
+            return noise / 2 * (mean_term + scale_term) + at * divergence
 
         v, grown = torch.zeros_like(start), torch.zeros_like(scale)
         v, grown = minimise(lambda v, grown: loss(means(v), scales(grown), weight), v, grown)
@@ -155,7 +154,7 @@ class RadialShape:
 
 
 def minimise(loss: Callable[..., Tensor], *start: Tensor) -> list[Tensor]:
-    """Where a smooth loss is least, by L-BFGS from a start."""
+    """Minimise a smooth loss by L-BFGS from a start."""
     leaves = [part.clone(memory_format=torch.contiguous_format).requires_grad_() for part in start]
     optimizer = LBFGS(
         leaves,

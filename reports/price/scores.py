@@ -1,4 +1,4 @@
-"""What a linear model's predictions score, by the kind of a stream."""
+"""Scores of a linear model's predictions, by the kind of a stream."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from vcl_radial.metrics.referral import auc
 
 
 class Score(NamedTuple):
-    """What a stream is scored by.
+    """The score of a stream.
 
     Attributes:
-        of: outputs `[n, C]` and targets `[n]`.
-        heading: of a table's column, with the unit.
-        higher_is_better: or lower.
-        decimals: that a table shows.
+        of: function of outputs `[n, C]` and targets `[n]`.
+        heading: heading of a table's column, with the unit.
+        higher_is_better: whether higher scores are better.
+        decimals: decimals in a table.
     """
 
     of: Callable[[Tensor, Tensor], float]
@@ -31,7 +31,7 @@ class Score(NamedTuple):
 
 
 def _auc(outputs: Tensor, y: Tensor) -> float:
-    # The outputs are about the levels' probabilities.
+    # The outputs approximate the levels' probabilities.
     return float(auc((y >= REFERABLE_FROM).numpy(), outputs[:, REFERABLE_FROM:].sum(1).numpy()))
 
 
@@ -47,10 +47,10 @@ SCORES: Mapping[str, Score] = {
 
 
 class Prediction(NamedTuple):
-    """What a model predicts of points.
+    """Predictions of a model for points.
 
     Attributes:
-        mean: of the outputs, `[n, C]`.
+        mean: mean of the outputs, `[n, C]`.
         spread: 1 + h, the variance of a target in units of the noise, `[n]`.
     """
 
@@ -66,13 +66,13 @@ def certainty(
     beta is what `vcl_radial.likelihoods.calibration` learns from the outputs.
 
     Args:
-        outputs: of learned points, predicted as if they had not been learned.
-        labels: of these points.
-        predictions: of the points in question.
+        outputs: outputs for learned points, predicted as if they had not been learned.
+        labels: labels of these points.
+        predictions: predictions to calibrate.
     """
     sharpness = Sharpness()
-    for of_task, y in zip(outputs, labels, strict=True):
-        sharpness.observe(of_task, y)
+    for task_outputs, y in zip(outputs, labels, strict=True):
+        sharpness.observe(task_outputs, y)
     beta = sharpness.beta
     return [(beta * p.mean / p.spread[:, None]).log_softmax(1) for p in predictions]
 

@@ -1,4 +1,4 @@
-"""Which task sequences are measured, and by which features; nothing heavy is imported."""
+"""The task sequences to measure and their features; nothing heavy is imported."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ BENCHMARKS = (
     "uci-sequence",
     "retinopathy-hospitals",
 )
-"""Those that are measured where none is named."""
+"""Benchmarks that are measured by default."""
 
 METHOD = "bayes-linear"
-"""Whose features are taken: it has the exact posterior of the same model."""
+"""The method with the features, which has the exact posterior of the same model."""
 
 SETTINGS = {"regression": {"options.features": "random-relu", "options.units": 200}}
-"""Of the features, by track, where they are not those of the method's own file."""
+"""Keys of the features by track, if they differ from the method's file."""
 
 _HAS_ONE_TASK: dict[str, Callable[[Any], bool]] = {
     "continual": lambda spec: spec.stream.trained_tasks == 1,
     "regression": lambda spec: (spec.data.slices or 1) == 1,
     "retinopathy": lambda spec: spec.data.parts == "whole" and not spec.data.then,
 }
-"""What the settings say, before any data are read or drawn."""
+"""Whether the settings have one task, by track, before any data are read or drawn."""
 
 
 def plan(benchmarks: Sequence[str], seeds: Sequence[int], settings: dict[str, Any]) -> list[Any]:
     """The runs of `METHOD` on task sequences.
 
     Args:
-        benchmarks: names or paths.
-        seeds: of each; of a table its split.
+        benchmarks: names or paths of benchmarks.
+        seeds: number of seeds of each; a table's seed is its split.
         settings: keys of the method and the stream.
 
     Raises:
@@ -68,15 +68,15 @@ def _specs(benchmark: str, seed: int, settings: dict[str, Any]) -> list[Any]:
 
 
 def one_task(spec: Any) -> UserError:
-    """That nothing is carried."""
+    """The error of a benchmark that carries nothing."""
     return UserError(f"{spec.benchmark}: has one task, and nothing is carried: name a sequence")
 
 
 def check_one_head(spec: Any, multi_head: bool) -> None:
-    """See that all tasks share a head.
+    """Check that all tasks share a head.
 
     Raises:
-        UserError: each has its own.
+        UserError: each task has its own.
     """
     if multi_head:
         raise UserError(f"{spec.benchmark}: has a head for each task: name a stream with one head")

@@ -89,7 +89,7 @@ class Blocks(Shape):
     It is the posterior of the least KL(q || p) with independent blocks.
 
     Attributes:
-        size: of a block.
+        size: size of a block.
     """
 
     size: int

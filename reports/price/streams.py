@@ -32,7 +32,7 @@ Rows = tuple[Tensor, Tensor]
 
 
 def name_of(spec: Any) -> str:
-    """Of a run's stream: its benchmark, and the table where that may have several."""
+    """The name of a run's stream: its benchmark, and the table if there are several."""
     table = f"/{spec.data.name}" if spec.TRACK == "regression" else ""
     return f"{spec.benchmark}{table}"
 
@@ -41,7 +41,7 @@ def stream_of(spec: Any, data_dir: Path | None = None) -> LinearStream:
     """The task sequence of a run.
 
     Raises:
-        UserError: it has one task, or a head for each.
+        UserError: the stream has one task, or a head for each.
         DataError: a data file is missing or damaged.
     """
     stream = _STREAMS[spec.TRACK](spec, data_dir)

@@ -29,9 +29,9 @@ class LinearTask:
     """A task as a linear model sees it.
 
     Attributes:
-        name: of the task.
-        sums: of the points that are learned.
-        some: of these points, those that say how sharp predictions may be.
+        name: name of the task.
+        sums: sums of the learned points.
+        some: the learned points that calibrate predictions.
         validation: points that are held out.
         test: points that are scored on.
     """
@@ -48,10 +48,10 @@ class LinearStream:
     """A task sequence as a linear model sees it.
 
     Attributes:
-        name: of the benchmark, and of the table where it has several.
+        name: name of the benchmark, and of the table if it has several.
         score: what it is scored by, a name of `reports.price.scores.SCORES`.
         outputs: C, of the model.
-        tasks: in their order.
+        tasks: the tasks in order.
     """
 
     name: str

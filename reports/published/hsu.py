@@ -42,11 +42,11 @@ class Setting:
     """What differs between the suite (all False) and their code.
 
     Attributes:
-        kept: the optimiser's moments go on from task to task.
-        left_out: with one head the classes to come are left out of the softmax.
-        theirs: EWC has the class that the network holds for likeliest, MAS the gradient of a
-            batch's mean; a memory is repeated until there are as many old images as new ones.
-        padded: images of 32 x 32.
+        kept: whether the optimiser's moments carry over from task to task.
+        left_out: whether one head's softmax leaves out the classes of later tasks.
+        theirs: whether EWC uses the likeliest class and MAS the gradient of a batch's mean, and a
+            memory is repeated until there are as many old images as new ones.
+        padded: whether images are padded to 32 x 32.
     """
 
     kept: bool = False
@@ -129,7 +129,7 @@ class Run:
         with torch.no_grad():
             outputs = self.network(self.test_x)[0]
         # With many heads the task is known, so that only its two columns can be right.
-        shown = outputs if self.one_head else self._of_heads(outputs, self.test_y)
+        shown = outputs if self.one_head else self._masked_outputs(outputs, self.test_y)
         right = (shown.argmax(1) == self.test_y).float()
         return 100 * sum(right[self.test_y // 2 == t].mean().item() for t in range(TASKS)) / TASKS
 
@@ -166,7 +166,7 @@ class Run:
 
     def _loss(self, outputs: Tensor, y: Tensor, task: int) -> Tensor:
         if not self.one_head:
-            return cross_entropy(self._of_heads(outputs, y), y)
+            return cross_entropy(self._masked_outputs(outputs, y), y)
         return cross_entropy(self._open(outputs, task), y)
 
     def _open(self, outputs: Tensor, task: int) -> Tensor:
@@ -176,7 +176,7 @@ class Run:
         return outputs[:, : 2 * task + 2] if self.setting.left_out else outputs
 
     @staticmethod
-    def _of_heads(outputs: Tensor, y: Tensor) -> Tensor:
+    def _masked_outputs(outputs: Tensor, y: Tensor) -> Tensor:
         """All outputs but those of the head of each row are -inf."""
         columns = torch.arange(2 * TASKS) // 2
         return outputs.where(columns == (y // 2).unsqueeze(1), -torch.inf)
@@ -195,7 +195,7 @@ class Run:
         return torch.cat([rows, *self.memory * copies])
 
     def _remember(self, rows: Tensor, task: int) -> None:
-        """Keep images, or a penalty on changes of what the task needs."""
+        """Keep images, or a penalty on changes of weights that the task needs."""
         if self.method == "replay":
             share = MEMORY // (task + 1)
             fresh = rows[torch.randperm(len(rows))]
@@ -227,18 +227,18 @@ class Run:
         batches = rows.split(BATCH)
         for batch in batches:
             if self.method == "mas" and self.setting.theirs:
-                parts, count = self._of_batch(batch, task), len(batches)
+                parts, count = self._batch_importance(batch, task), len(batches)
             else:
-                parts, count = self._of_points(batch, task), len(rows)
+                parts, count = self._point_importance(batch, task), len(rows)
             for sums, part in zip(total, parts, strict=True):
                 sums.add_(part, alpha=1 / count)
         return total
 
-    def _of_batch(self, batch: Tensor, task: int) -> list[Tensor]:
+    def _batch_importance(self, batch: Tensor, task: int) -> list[Tensor]:
         loss = self._open(self.network(self.x[batch])[0], task).square().mean()
         return [grad.abs() for grad in torch.autograd.grad(loss, self.network.parameters)]
 
-    def _of_points(self, batch: Tensor, task: int) -> list[Tensor]:
+    def _point_importance(self, batch: Tensor, task: int) -> list[Tensor]:
         """From the gradient of each point, which is an outer product; the sum over the batch."""
         outputs, into, out = self.network(self.x[batch])
         shown = self._open(outputs, task)

@@ -10,9 +10,9 @@ from reports.analysis.gradient_variance import (
     CLASSES,
     DEPTH,
     convolutional,
+    equal_noise,
+    equal_sigma,
     nll_variance,
-    of_noise,
-    of_sigma,
 )
 from vcl_radial.nn import BayesianLinear, PosteriorSettings, posterior_blocks
 
@@ -49,7 +49,7 @@ def test_small_noise_acts_through_the_hessian_whatever_the_family(family):
     network = nn.Sequential(BayesianLinear(5, C, posterior=PosteriorSettings(family)))
     for block in posterior_blocks(network, [0]):
         block.mean.data.zero_()
-    value, error = nll_variance(network, x, y, of_noise(tau), 300)
+    value, error = nll_variance(network, x, y, equal_noise(tau), 300)
     with_one = torch.cat([x, torch.ones(20, 1)], 1)
     second_moment = with_one.T @ with_one / 20
     expected = tau**2 * (C - 1) / C**2 * float(second_moment.square().sum())
@@ -60,13 +60,13 @@ def test_small_noise_acts_through_the_hessian_whatever_the_family(family):
 def test_far_out_a_gaussians_variance_grows_with_the_power_of_the_other_layers():
     # With large weights the residual p - y is bounded, and the gradient of one of L layers is the
     # product of the other L - 1.
-    values = [measured("gaussian", of_sigma(sigma), 40)[0] for sigma in (30.0, 300.0)]
+    values = [measured("gaussian", equal_sigma(sigma), 40)[0] for sigma in (30.0, 300.0)]
     assert math.log10(values[1] / values[0]) == pytest.approx(2 * DEPTH, abs=0.3)
 
 
 def test_at_equal_sigma_the_wider_network_has_the_more_gaussian_and_no_more_radial_noise():
     narrow, wide = (
-        {f: measured(f, of_sigma(1.0), 20, channels)[0] for f in ("gaussian", "radial")}
+        {f: measured(f, equal_sigma(1.0), 20, channels)[0] for f in ("gaussian", "radial")}
         for channels in (4, 16)
     )
     assert wide["gaussian"] > 3 * narrow["gaussian"]
@@ -77,7 +77,7 @@ def test_at_equal_sigma_the_wider_network_has_the_more_gaussian_and_no_more_radi
 def test_the_scales_are_those_asked_for():
     network = convolutional(4, PosteriorSettings("radial"))
     x, y = torch.ones(1, 4, 2, 2), torch.zeros(1, dtype=torch.long)
-    nll_variance(network, x, y, of_noise(0.2), 1)
+    nll_variance(network, x, y, equal_noise(0.2), 1)
     for block in posterior_blocks(network, [0]):
         D = block.mean.shape[-1]
         assert torch.allclose(block.scale(), torch.tensor(0.2 * math.sqrt(D)))

@@ -47,7 +47,7 @@ STEPS, QUICK_STEPS = 6_000, 1_000
 DROPOUT = 0.1
 VADAM_NOISE = 0.1
 OTHER_VADAM_NOISE = (0.01, 1.0)
-"""Where the noise of a weight starts, in further runs of VADAM."""
+"""Initial noise of a weight in further runs of VADAM."""
 VADAM_RECIPE = {"batch_size": 1, "learning_rate": 1e-2}
 """A batch's squared gradient is about 1/B of the curvature that it stands for: with 128 points a
 batch, VADAM's weights stay so noisy that it does not learn the curve."""
@@ -82,7 +82,7 @@ class Prediction(NamedTuple):
 
 
 def truth(x: Tensor, noise: Tensor | float = 0.0) -> Tensor:
-    """The target at x with the noise e, which enters the sines too."""
+    """The target at x; the noise e enters the sines too."""
     phase = 2 * math.pi * (x + noise)
     return x + 0.3 * phase.sin() + 0.3 * (2 * phase).sin() + noise
 
@@ -108,24 +108,28 @@ def analyse(setting: Setting) -> Analysis:
         strategy="badam", posterior="gaussian", batch_size=128, steps=steps, noise_rate=1e-3
     )
     for name, (predict, settings) in _methods().items():
-        own = recipe.model_copy(update=settings)
-        curve = _curve("prediction", name, places, predict_with(predict, own, hidden, x, y, places))
+        changed = recipe.model_copy(update=settings)
+        curve = _curve(
+            "prediction", name, places, predict_with(predict, changed, hidden, x, y, places)
+        )
         curves.append(curve)
         setting.say(f"{name}: RMSE of the mean amid the data {_error(curve, places):.3f}")
-    others = []
+    further = []
     for noise in OTHER_VADAM_NOISE:
-        own = recipe.model_copy(update=VADAM_RECIPE)
-        found = predict_with(_vadam(noise), own, hidden, x, y, places)
-        others.append(_curve("VADAM", f"noise starts at {noise:g}", places, found))
+        changed = recipe.model_copy(update=VADAM_RECIPE)
+        prediction = predict_with(_vadam(noise), changed, hidden, x, y, places)
+        further.append(_curve("VADAM", f"noise starts at {noise:g}", places, prediction))
     return Analysis(
-        curves=[*curves, *others], figure=_figure(curves), **_texts(curves, others, setting)
+        curves=[*curves, *further], figure=_figure(curves), **_texts(curves, further, setting)
     )
 
 
-def _curve(panel: str, name: str, places: Tensor, found: Prediction) -> Curve:
+def _curve(panel: str, name: str, places: Tensor, prediction: Prediction) -> Curve:
     """The mean with a band of two standard deviations."""
-    low, high = found.mean - 2 * found.sd, found.mean + 2 * found.sd
-    return Curve(panel, name, places.tolist(), found.mean.tolist(), low.tolist(), high.tolist())
+    low, high = prediction.mean - 2 * prediction.sd, prediction.mean + 2 * prediction.sd
+    return Curve(
+        panel, name, places.tolist(), prediction.mean.tolist(), low.tolist(), high.tolist()
+    )
 
 
 def _vadam(initial_noise: float) -> Predict:
@@ -196,9 +200,9 @@ def predict_by_laplace(job: Job) -> Mixture:
     root = torch.linalg.cholesky(precision)
     means, scales = [], []
     for f, J in jacobians(network, job.x[0]):
-        of_function = torch.linalg.solve_triangular(root, J.T, upper=False).square().sum(0)
+        function_variance = torch.linalg.solve_triangular(root, J.T, upper=False).square().sum(0)
         means.append(f)
-        scales.append((of_function + 1 / tau).sqrt())
+        scales.append((function_variance + 1 / tau).sqrt())
     return Mixture(torch.cat(means)[None, None], torch.cat(scales)[None, None])
 
 
@@ -236,8 +240,8 @@ def predict_by_vadam(job: Job, initial_noise: float) -> Mixture:
             optimizer.step()
             noise.update(squares.detach()[None], BATCH_STEP)
         with torch.no_grad():
-            seen = [network(job.train.x[0]).squeeze(1) for _ in range(50)]
-            noise.update((torch.stack(seen) - job.train.y).square().mean()[None])
+            outputs = [network(job.train.x[0]).squeeze(1) for _ in range(50)]
+            noise.update((torch.stack(outputs) - job.train.y).square().mean()[None])
             draws = [network(job.x[0]).squeeze(1) for _ in range(job.recipe.eval_samples)]
     return Mixture.under_noise(torch.stack(draws)[:, None], noise)
 
@@ -269,12 +273,12 @@ def _inside(curve: Curve) -> float:
     return width(curve, sum(SEEN) / 2)
 
 
-def _texts(curves: Sequence[Curve], others: Sequence[Curve], setting: Setting) -> dict[str, Any]:
+def _texts(curves: Sequence[Curve], further: Sequence[Curve], setting: Setting) -> dict[str, Any]:
     of = {name: find(curves, "prediction", name) for name in _COLOURS}
     steps = [width(of[BADAM], x) for x in (0.25, 0.6, 0.8, 1.0, 1.2)]
     right = [width(of[BADAM], float(x)) for x in of[BADAM].x if float(x) >= sum(SEEN) / 2]
     jump = max(abs(b - a) for a, b in pairwise(right))
-    vadam = [of[VADAM], *others]
+    vadam = [of[VADAM], *further]
     places = torch.tensor(of[VADAM].x, dtype=torch.float64)
     errors, away = [_error(curve, places) for curve in vadam], [_away(curve) for curve in vadam]
     started = zip((VADAM_NOISE, *OTHER_VADAM_NOISE), errors, away, strict=True)

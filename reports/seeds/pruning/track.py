@@ -49,20 +49,20 @@ class Pruning(Track[R]):
     has_scores_between = False
 
     def scores_so_far(self, folder: RunFolder[R]) -> dict[int, float]:
-        """Nothing: a network is scored when it is pruned."""
+        """Return no scores: a network is scored when it is pruned."""
         return {}
 
     def score(self, folder: RunFolder[R], objective: str) -> float | None:
-        """Of the pruned network, where there are validation images."""
+        """The score of the pruned network, if there are validation images."""
         value = Result.of(folder).numbers.get(objective)
         return None if value is None else float(value)
 
     def chance(self, folder: RunFolder[R]) -> float | None:
-        """Of ten classes."""
+        """The accuracy of a guess among ten classes."""
         return 90.0
 
     def epochs(self, run: R) -> int:
-        """As the recipe has them."""
+        """Number of epochs in the recipe."""
         return int(getattr(run, "recipe").epochs)  # noqa: B009
 
     def read(self, path: Path, environment: Mapping[str, Any]) -> Mapping[str, pd.DataFrame]:
@@ -113,7 +113,7 @@ def _method(name: str) -> str:
 
 
 def description_of(method: str) -> str:
-    """What the paper leaves open of a method and is chosen here."""
+    """Settings of a method that the paper does not state."""
     return catalogue.load("method", _method(method)).description
 
 
@@ -130,7 +130,7 @@ def runs_of(
 
 
 def results_of(figure: str, methods: Sequence[str], setting: Setting) -> list[Result[Any]]:
-    """Carry out the runs of a figure that are not finished; the results of all that are.
+    """Run the unfinished runs of a figure; return the results of all finished ones.
 
     Raises:
         UserError: a setting or the data are wrong, or no run could be finished.
@@ -153,7 +153,7 @@ def results_of(figure: str, methods: Sequence[str], setting: Setting) -> list[Re
 
 
 def minutes(results: Sequence[Result[Any]]) -> str:
-    """What training took in all, and on what."""
+    """Minutes of all trainings, and their device."""
     environments = [result.environment for result in results]
-    taken = sum(where["seconds"] for where in environments) / 60
-    return f"{taken:.1f} minutes in all on {environment.distinct(environments, 'device')}"
+    total = sum(where["seconds"] for where in environments) / 60
+    return f"{total:.1f} minutes in all on {environment.distinct(environments, 'device')}"

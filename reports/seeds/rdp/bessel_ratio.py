@@ -114,7 +114,7 @@ def _texts(curves: Sequence[Curve], z: Array) -> dict[str, Any]:
     return fill(__file__, numbers, rules)
 
 
-def _scipy_error(found: Array) -> float:
-    usable = np.flatnonzero(np.isfinite(found))
+def _scipy_error(computed: Array) -> float:
+    usable = np.flatnonzero(np.isfinite(computed))
     exact = exact_ratio(100, _LOW[usable])
-    return float((abs(found[usable] - exact) / exact).max())
+    return float((abs(computed[usable] - exact) / exact).max())

@@ -85,8 +85,8 @@ def divergence(place: float, spread: float) -> float:
     sum of the factors' divergences is smallest.
     """
     width = torch.tensor(spread * math.sqrt(2), dtype=torch.float64)
-    of_a = torch.linspace(min(0, 2 * place) - 4, max(0, 2 * place) + 4, 4001, dtype=torch.float64)
-    a, b = LogNormal(of_a, width), LogNormal(2 * place - of_a, width)
+    mean_a = torch.linspace(min(0, 2 * place) - 4, max(0, 2 * place) + 4, 4001, dtype=torch.float64)
+    a, b = LogNormal(mean_a, width), LogNormal(2 * place - mean_a, width)
     return float((a.kl_to_gamma(0.5, 1.0) + b.kl_to_inverse_gamma(0.5, 1.0)).min())
 
 

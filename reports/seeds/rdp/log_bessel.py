@@ -95,7 +95,7 @@ def _figure(curves: Sequence[Curve]) -> Figure:
 
 def _texts(curves: Sequence[Curve], z: Array) -> dict[str, Any]:
     worst = WAYS.worst(curves, ORDERS)
-    errors = {name: listed("{1:.2g} (v = {0})", of_way) for name, of_way in worst.items()}
+    errors = {name: listed("{1:.2g} (v = {0})", way_errors) for name, way_errors in worst.items()}
     pieces = [find(curves, f"{WAYS.error}, v = {v}", PIECES) for v in ORDERS]
     from_z = {v: min(WAYS.finite(curves, SCIPY, v), default=math.inf) for v in (500, 1000)}
     many = np.resize(z, 20_000)

@@ -25,7 +25,7 @@ class Ways:
 
     Attributes:
         ways: the function at an order and arguments, by the name of the way.
-        colours: of their lines.
+        colours: colour of each way's line.
         dashed: the way whose line is dashed.
         value: name of the panels of the function.
         error: name of the panels of the errors.

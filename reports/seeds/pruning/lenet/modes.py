@@ -37,13 +37,13 @@ def log_modes(block: RDPBlock) -> Tensor:
 
 def all_log_modes(network: BayesianLeNet) -> dict[tuple[str, str], Tensor]:
     """The log modes of every layer's rows and columns, where it has them, on the CPU."""
-    found = {}
+    modes = {}
     for name in ("conv1", "conv2", "fc1", "fc2"):
         for kind in ("rows", "columns"):
             block = getattr(getattr(network, name).weights, kind)
             if block is not None:
-                found[name, kind] = log_modes(block).cpu()
-    return found
+                modes[name, kind] = log_modes(block).cpu()
+    return modes
 
 
 def scores(modes: Mapping[tuple[str, str], Tensor]) -> dict[str, Tensor]:
@@ -54,34 +54,34 @@ def scores(modes: Mapping[tuple[str, str], Tensor]) -> dict[str, Tensor]:
     }
 
 
-def units_above(of_units: Mapping[str, Tensor], cuts: Mapping[str, float]) -> Kept:
-    """The units whose strength is above the cut of their set."""
-    return Kept(**{name: of_units[name] > cuts.get(name, -torch.inf) for name in SETS})
+def units_above(strengths: Mapping[str, Tensor], cuts: Mapping[str, float]) -> Kept:
+    """Keep the units whose strength is above the cut of their set."""
+    return Kept(**{name: strengths[name] > cuts.get(name, -torch.inf) for name in SETS})
 
 
 def choose_cuts(
-    of_units: Mapping[str, Tensor], error: Callable[[Kept], float], tolerance: float
+    strengths: Mapping[str, Tensor], error: Callable[[Kept], float], tolerance: float
 ) -> dict[str, float]:
     """Cuts that leave out as many units as an error allows.
 
-    One set after the other, filters first, each by bisection over how many of its weakest units are
-    left out. Each set may use up an equal part of the tolerance, and what others have left.
+    Sets are cut in turn, filters first, by bisection over the number of weakest units to leave out.
+    Each set may use an equal part of the tolerance, and the unused part of earlier sets.
 
     Args:
-        of_units: the strengths.
-        error: of the network with these units, per cent, on images that are held out.
-        tolerance: by how much the error may rise in all, in percentage points.
+        strengths: the strengths of units, by set.
+        error: error of the network with these units, per cent, on held-out images.
+        tolerance: largest total rise of the error, in percentage points.
     """
     cuts: dict[str, float] = {}
-    whole = error(units_above(of_units, cuts))
+    whole = error(units_above(strengths, cuts))
     for place, name in enumerate(SETS, start=1):
         limit = whole + tolerance * place / len(SETS)
-        ordered = of_units[name].sort().values
+        ordered = strengths[name].sort().values
         fewest, most = 0, len(ordered) - 1  # units left out: what is allowed, what may be
         while fewest < most:
             middle = (fewest + most + 1) // 2
             trial = cuts | {name: _between(ordered, middle)}
-            if error(units_above(of_units, trial)) <= limit:
+            if error(units_above(strengths, trial)) <= limit:
                 fewest = middle
             else:
                 most = middle - 1

@@ -19,7 +19,7 @@ from vcl_radial.nn.weights import LayerSettings
 
 NAMES = ("conv1", "conv2", "fc1", "fc2")
 SETS = tuple(field.name for field in fields(Architecture))
-"""What can be left out: filters, filters, inputs of fc1, hidden units."""
+"""Sets of units that can be left out: filters, filters, inputs of fc1, hidden units."""
 
 
 class PointLeNet(nn.Module):
@@ -33,7 +33,7 @@ class PointLeNet(nn.Module):
         self.fc2 = PointLinear(WHOLE.hidden, CLASSES)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Logits."""
+        """Return the logits."""
         hidden = max_pool2d(self.conv2(max_pool2d(self.conv1(x), 2)), 2).flatten(1)
         logits: Tensor = self.fc2(relu(self.fc1(hidden)))
         return logits
@@ -71,7 +71,7 @@ class BayesianLeNet(PointLeNet):
 
 @dataclass(frozen=True)
 class Kept:
-    """Which units are left: booleans [20], [50], [800] and [500].
+    """The kept units: booleans [20], [50], [800] and [500].
 
     An input of fc1 is left only if its filter is; a filter only if one of its inputs is.
     """
@@ -82,14 +82,14 @@ class Kept:
     hidden: Tensor
 
     def __post_init__(self) -> None:
-        """Leave out what has no way in or out any more."""
+        """Leave out units without an input or output."""
         places = self.inputs.view(len(self.conv2), -1) & self.conv2.unsqueeze(1)
         object.__setattr__(self, "inputs", places.flatten())
         object.__setattr__(self, "conv2", places.any(1))
 
     @property
     def architecture(self) -> Architecture:
-        """How many are left."""
+        """Number of kept units."""
         return Architecture(*(int(getattr(self, name).sum()) for name in SETS))
 
 
@@ -116,8 +116,8 @@ class PrunedLeNet(nn.Module):
             self.register_buffer(f"{name}_weight", weight[left][:, inputs.to(weight.device)])
             self.register_buffer(f"{name}_bias", bias[left])
         # Places of the inputs that are left among those that the filters that are left give.
-        given = kept.inputs.view(len(kept.conv2), -1)[kept.conv2].flatten()
-        self.register_buffer("places", given.nonzero().flatten().to(layers["fc1"][0].device))
+        usable = kept.inputs.view(len(kept.conv2), -1)[kept.conv2].flatten()
+        self.register_buffer("places", usable.nonzero().flatten().to(layers["fc1"][0].device))
 
     def forward(self, x: Tensor) -> Tensor:
         """Logits `[B, 10]` of images `[B, 1, 28, 28]`."""

@@ -36,8 +36,8 @@ _PANELS = {
 _SETS = {f"{layer} {kind}": name for name, groups in GROUPS.items() for layer, kind in groups}
 RUN_METHODS = ("rdp",)
 SIZE_MARGIN, ERROR_MARGIN = 0.1, 0.1
-"""Of equivalence: a tenth of a published size, and 0.1 points of error, as the eight methods of the
-table lie between 0.9 and 1.1 %."""
+"""Margins of equivalence: a tenth of a published size, and 0.1 points of error, because the eight
+methods of the table lie between 0.9 and 1.1 %."""
 _BINS = 30
 _CUT = "threshold"
 _SCORES = (
@@ -164,7 +164,7 @@ def _texts(results: Sequence[LeNetResult]) -> dict[str, Any]:
 
 
 def _between(numbers: Mapping[str, Any], group: str) -> float:
-    """The share of a group's modes in the middle third between the medians beside the threshold."""
+    """Fraction of modes in the middle third between the two medians beside the threshold."""
     return bimodality_gap_fraction(numbers["modes"][group], numbers["cuts"][_SETS[group]])
 
 

@@ -38,8 +38,8 @@ class Architecture:
         """FLOPs of one image.
 
         Args:
-            as_in_table_2: with a fully connected layer from all 16 conv2 numbers to those that are
-                left, which the published numbers contain and the network does not.
+            as_in_table_2: whether to add a layer from all 16 conv2 numbers to the kept ones, which
+                the published numbers contain and the network does not.
         """
         first, second = (side**2 for side in _SIDES)
         return (

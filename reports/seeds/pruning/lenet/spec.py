@@ -39,7 +39,7 @@ class LeNetRecipe(Settings):
     """How a network is trained and pruned.
 
     Attributes:
-        epochs: of the posterior.
+        epochs: number of epochs of the posterior.
         batch_size: images in a step; an incomplete batch is left out.
         learning_rate: Adam's, of directions and biases; falls to 0 as a cosine.
         radius_learning_rate: Adam's, of log radii, their scales and concentrations; likewise.
@@ -47,7 +47,7 @@ class LeNetRecipe(Settings):
         spread: see `RDPStart`.
         prior_scale: see `RDPStart`.
         prior_length: see `RDPStart`.
-        tolerance: by how much pruning may raise the validation error, in percentage points.
+        tolerance: largest rise of the validation error by pruning, in percentage points.
         eval_samples: weight draws of the predictive distribution of the whole network.
     """
 

@@ -19,7 +19,7 @@ from vcl_radial.nn.rdp import RDPBlock, RDPSettings, RDPWeights
 from vcl_radial.posteriors.von_mises_fisher import concentration_for_length
 
 _NOISE = 1e-6
-"""Of the block before it is given lengths; small enough for any trained weights."""
+"""Temporary length of a block's directions; small enough for any trained weights."""
 
 
 @dataclass(frozen=True)
@@ -28,10 +28,10 @@ class RDPStart:
 
     Attributes:
         grouping: "row", "column" or "double".
-        length: of the mean directions at the start.
+        length: initial length of the mean directions.
         spread: standard deviation of the logarithm of each factor of a squared radius.
         prior_scale: gamma of the half-Cauchy prior.
-        prior_length: of the prior's mean directions, which are those of the posterior.
+        prior_length: length of the prior's mean directions, which are those of the posterior.
     """
 
     grouping: str

@@ -69,9 +69,9 @@ class LeNetTraining:
     The means start at He's initialisation.
 
     Args:
-        recipe: how it is trained and pruned.
-        seed: of all randomness.
-        images: the training images are used, and the validation images looked at.
+        recipe: settings of training and pruning.
+        seed: seed of all randomness.
+        images: the images by part; the test images are used only to score.
 
     Raises:
         UserError: a batch is larger than the data.
@@ -94,8 +94,8 @@ class LeNetTraining:
         self.numbers: dict[str, Any] = {}
 
     def position(self) -> Step:
-        """After the last epoch that is done."""
-        return self._step(f"goes on after epoch {self.epoch}" if self.epoch else None)
+        """The step of the last epoch that is done."""
+        return self._step(f"resumes after epoch {self.epoch}" if self.epoch else None)
 
     def state_dict(self) -> dict[str, Any]:
         """Network, optimizer and generators."""
@@ -108,7 +108,7 @@ class LeNetTraining:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from what `state_dict` gave."""
+        """Resume from what `state_dict` gave."""
         self.network.load_state_dict(state["network"])
         self.optimizer.load_state_dict(state["optimizer"])
         self._states = state["randomness"]
@@ -143,7 +143,7 @@ class LeNetTraining:
         return numbers_file(self.numbers)
 
     def kept(self) -> dict[str, Any]:
-        """Nothing."""
+        """Return nothing: no other result is kept."""
         return {}
 
     def facts(self) -> dict[str, Any]:
@@ -189,14 +189,14 @@ def prune(network: BayesianLeNet, recipe: LeNetRecipe, images: Images) -> dict[s
     """
     layers = network.means()
     modes = all_log_modes(network)
-    of_units = scores(modes)
+    strengths = scores(modes)
     x, y = images.x, images.y
 
     def wrong(kept: Kept, part: str) -> float:
         return error(PrunedLeNet(layers, kept), x[part], y[part])
 
-    cuts = choose_cuts(of_units, lambda kept: wrong(kept, "validation"), recipe.tolerance)
-    kept = units_above(of_units, cuts)
+    cuts = choose_cuts(strengths, lambda kept: wrong(kept, "validation"), recipe.tolerance)
+    kept = units_above(strengths, cuts)
     test = torch.split(x["test"], _AT_A_TIME)
     draws = torch.cat(
         [log_predictive(network, part, recipe.eval_samples).argmax(1) for part in test]
@@ -237,11 +237,11 @@ def _optimizer(network: BayesianLeNet, recipe: LeNetRecipe) -> torch.optim.Optim
         if isinstance(block, RDPBlock)
         for parameter in (block.loc, block.rho, block.log_concentration)
     ]
-    taken = {id(parameter) for parameter in radii}
-    others = [parameter for parameter in network.parameters() if id(parameter) not in taken]
+    radius_ids = {id(parameter) for parameter in radii}
+    rest = [parameter for parameter in network.parameters() if id(parameter) not in radius_ids]
     return torch.optim.Adam(
         [
-            {"params": others, "lr": recipe.learning_rate},
+            {"params": rest, "lr": recipe.learning_rate},
             {"params": radii, "lr": recipe.radius_learning_rate},
         ]
     )

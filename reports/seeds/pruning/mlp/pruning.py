@@ -22,7 +22,7 @@ from vcl_radial.likelihoods.predict import log_predictive
 from vcl_radial.metrics import accuracy
 
 Layer: TypeAlias = tuple[Tensor, Tensor]
-"""Of a fully connected layer: what belongs to its weights `[out, in]` and its biases `[out]`."""
+"""Numbers of a layer's weights `[out, in]` and biases `[out]`."""
 
 SHARES = (0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 96, 97, 98, 99, 99.2, 99.5, 99.7, 99.9)
 """Pruned, in per cent: those of the authors' published notebook."""
@@ -33,10 +33,10 @@ class Trained:
     """A network of fully connected layers whose weights have means and standard deviations.
 
     Attributes:
-        means: of each layer.
-        scales: their standard deviations; None where the method gives no order.
-        dropout: the rate in a prediction.
-        samples: masks of a prediction.
+        means: means of each layer.
+        scales: standard deviations of each layer; None if the method gives no order.
+        dropout: dropout rate in a prediction.
+        samples: number of masks in a prediction.
     """
 
     means: Sequence[Layer]
@@ -80,9 +80,9 @@ def accuracies(
 ) -> list[float]:
     """Test accuracy in per cent at every share of `SHARES`, pruned by the ratio to these scales."""
     ratios = signal_to_noise(trained.means, scales)
-    found = []
+    scores = []
     for share in SHARES:
         layers = pruned(trained.means, ratios, share)
         classify = partial(logits, layers, rate=trained.dropout)
-        found.append(accuracy(log_predictive(classify, x, trained.samples), labels))
-    return found
+        scores.append(accuracy(log_predictive(classify, x, trained.samples), labels))
+    return scores

@@ -37,7 +37,7 @@ RUN_METHODS = {
     "mc-dropout": "MC dropout",
     "radial": "radial (ours)",
 }
-"""Of the runs, as `--method` and the page name them."""
+"""Methods of the runs, as named by `--method` and the page."""
 _COLOURS = dict(
     zip(RUN_METHODS, ("#d55e00", "#009e73", "#e69f00", "#cc79a7", "#0072b2"), strict=True)
 )
@@ -186,8 +186,8 @@ def make_claims(results: Sequence[MLPResult]) -> list[Claim]:
     for result in results:
         for criterion, values in result.numbers.items():
             if criterion in NOTEBOOK:
-                of_method = accuracies.setdefault((criterion, result.run.method), {})
-                of_method[result.run.seed] = [values[SHARES.index(s)] for s in _CLAIMED_SHARES]
+                by_seed = accuracies.setdefault((criterion, result.run.method), {})
+                by_seed[result.run.seed] = [values[SHARES.index(s)] for s in _CLAIMED_SHARES]
     if (RATIO, "badam") not in accuracies:
         return []
     ours, plain = accuracies[RATIO, "badam"], accuracies[MAGNITUDE, "badam"]
@@ -229,13 +229,13 @@ def make_claims(results: Sequence[MLPResult]) -> list[Claim]:
     return claims
 
 
-def _means(of_seeds: Mapping[int, Sequence[float]]) -> str:
-    return ", ".join(f"{mean:.1f}" for mean in _at_shares(of_seeds))
+def _means(by_seed: Mapping[int, Sequence[float]]) -> str:
+    return ", ".join(f"{mean:.1f}" for mean in _at_shares(by_seed))
 
 
-def _at_shares(of_seeds: Mapping[int, Sequence[float]]) -> list[float]:
+def _at_shares(by_seed: Mapping[int, Sequence[float]]) -> list[float]:
     """The mean over seeds at every claimed share."""
-    return [mean_and_standard_error(values)[0] for values in zip(*of_seeds.values(), strict=True)]
+    return [mean_and_standard_error(values)[0] for values in zip(*by_seed.values(), strict=True)]
 
 
 def _above(

@@ -63,8 +63,8 @@ def load_stream(dataset: str, data_dir: Path | None) -> TensorStream:
     """A data set as one task; pixels from 0 to 1, so that an unused pixel moves no weight.
 
     Raises:
-        UserError: the data are not there.
-        DataError: they are damaged.
+        UserError: the data are missing.
+        DataError: the data are damaged.
     """
     data = load_dataset(dataset, data_dir)
     stream = split_stream(data, tasks=1, heads="single", validation=0.0)
