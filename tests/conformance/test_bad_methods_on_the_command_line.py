@@ -131,7 +131,7 @@ WRITTEN = [
     ),
     (
         "broken_methods:ForgetsToConsolidate",
-        r"ForgetsToConsolidate has a penalty\(\) that says nothing about the weights in task 2, "
+        r"ForgetsToConsolidate has a penalty\(\) that does not depend on the weights in task 2, "
         r"and its consolidate\(\) left state_dict\(\) as it was: store there",
     ),
     ("theirs:Quits", r"SystemExit: enough \(theirs.py, line \d+, in consolidate\); the traceback"),
