@@ -91,7 +91,7 @@ def test_a_report_goes_on_past_runs_that_cannot_be_used_and_names_them(tmp_path:
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 3
     assert all(line.startswith("passed over: ") for line in lines)
-    assert f"passed over: {half.path}: not finished; the command that began it" in lines[1]
+    assert f"passed over: {half.path}: not finished; the command that started it" in lines[1]
     assert f"passed over: {odd.path}: is not a run folder" in lines[2]
     assert "| naive | 1 |" in (tmp_path / "report" / MULTI_HEAD / "summary.md").read_text()
     page = (tmp_path / "report" / "index.html").read_text()
