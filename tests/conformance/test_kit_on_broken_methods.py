@@ -158,7 +158,7 @@ def test_a_fault_is_found_by_its_own_check_alone_and_named(name):
     found = verdicts(name)
     checks = [each.name for each in CHECKS if {*each.streams} & {*streams_of(name)}]
     assert list(found) == [*checks, "serves"]
-    faults = {v.name: v.words for v in found.values() if v.outcome == "fault"}
+    faults = {v.name: v.message for v in found.values() if v.outcome == "fault"}
     assert list(faults) == [expected], faults
     assert re.search(words, faults[expected]), faults[expected]
     assert "\n" not in faults[expected]
@@ -224,13 +224,13 @@ def test_a_method_may_say_that_its_memory_is_a_mean(monkeypatch):
 
 
 def test_what_consolidate_does_not_compute_from_the_points_need_not_grow_with_them():
-    assert "computes nothing from the points" in verdicts("Good")["accumulates"].words
+    assert "computes nothing from the points" in verdicts("Good")["accumulates"].message
 
 
 def test_a_check_that_waits_names_the_one_that_it_waits_for():
     for name, cause in (("PenaltyIsNaN", "finite numbers"), ("Raises", "runs")):
         found = verdicts(name)
-        assert found["data"].words == f"not looked at before {cause!r} is mended"
+        assert found["data"].message == f"not looked at before {cause!r} is fixed"
 
 
 def test_a_method_may_say_that_it_trains_old_heads(monkeypatch):
@@ -247,7 +247,7 @@ def test_a_method_may_say_that_it_trains_old_heads(monkeypatch):
     assert looked_at("DecaysOldHeads")["heads stay apart"].outcome == "fault"
     DecaysOldHeads.trains_old_heads = True
     verdict = looked_at("DecaysOldHeads")["heads stay apart"]
-    assert (verdict.outcome, "as the class says" in verdict.words) == ("ok", True)
+    assert (verdict.outcome, "as the class says" in verdict.message) == ("ok", True)
 
 
 def test_a_fault_does_not_keep_the_other_checks_from_going_on():
@@ -255,7 +255,7 @@ def test_a_fault_does_not_keep_the_other_checks_from_going_on():
     assert (outcomes.count("fault"), outcomes.count("skipped")) == (1, 0)
     found = verdicts("DrawsUnseeded")
     assert found["learns"].outcome == "ok"
-    assert "not looked at before 'seeds' is mended" in found["checkpoint"].words
+    assert "not looked at before 'seeds' is fixed" in found["checkpoint"].message
 
 
 def test_a_strong_penalty_is_no_fault_and_neither_is_a_weak_one():
@@ -283,7 +283,7 @@ def test_a_method_may_say_that_its_penalty_is_minimal_elsewhere(monkeypatch):
 
     monkeypatch.setattr(broken_methods, "AlsoDecays", AlsoDecays, raising=False)
     found = looked_at("AlsoDecays")["consolidates"]
-    assert (found.outcome, "penalty_off_minimum" in found.words) == ("fault", True)
+    assert (found.outcome, "penalty_off_minimum" in found.message) == ("fault", True)
     AlsoDecays.penalty_off_minimum = True
     assert looked_at("AlsoDecays")["consolidates"].outcome == "ok"
 
@@ -296,4 +296,4 @@ def test_a_method_may_say_that_its_penalty_grows_with_the_points(monkeypatch):
 
     monkeypatch.setattr(broken_methods, "Grows", Grows, raising=False)
     found = looked_at("Grows")["penalty"]
-    assert (found.outcome, "as the class says" in found.words) == ("ok", True)
+    assert (found.outcome, "as the class says" in found.message) == ("ok", True)

@@ -36,7 +36,7 @@ def test_a_shipped_method_passes_every_check(name):
     verdicts = list(iter_verdicts(quick_recipe(name)))
     faults = {verdict.name for verdict in verdicts if verdict.outcome == "fault"}
     assert faults == KNOWN.get(name, set()), "\n".join(map(str, verdicts))
-    refused = {stream.name for stream in STREAMS if f"not {stream.name}: " in verdicts[-1].words}
+    refused = {stream.name for stream in STREAMS if f"not {stream.name}: " in verdicts[-1].message}
     assert refused == NOT_SERVED.get(name, set())
 
 

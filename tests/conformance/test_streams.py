@@ -18,13 +18,13 @@ def verdicts(name, *streams):
 
 
 def faults(found):
-    return {name: v.words for name, v in found.items() if v.outcome == "fault"}
+    return {name: v.message for name, v in found.items() if v.outcome == "fault"}
 
 
 def test_a_plain_method_that_is_in_order_serves_numbers_and_convolutions():
     found = verdicts("learners_of_numbers:Good", NUMBERS, CONVOLUTIONS)
     assert not faults(found)
-    assert found["serves"].words == "numbers, convolutions"
+    assert found["serves"].message == "numbers, convolutions"
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_a_fault_that_one_stream_alone_shows_is_named_with_it(name, stream, chec
     found = verdicts(f"learners_of_numbers:{name}", SEVERAL_HEADS, stream)
     assert list(faults(found)) == [check], faults(found)
     assert words in faults(found)[check]
-    assert found["serves"].words == "classes with several heads"
+    assert found["serves"].message == "classes with several heads"
 
 
 def test_a_mean_over_the_points_is_found_on_numbers_and_the_hook_has_its_name():
@@ -55,19 +55,19 @@ def test_a_penalty_that_nothing_is_stored_for_is_found_in_a_plain_method():
 def test_what_a_class_refuses_in_a_line_it_does_not_serve():
     of_classes = verdicts("lwf", SEVERAL_HEADS, NUMBERS)
     assert not faults(of_classes)
-    assert of_classes["serves"].words == (
+    assert of_classes["serves"].message == (
         "classes with several heads; not numbers: LwF does not serve a gaussian likelihood: it "
         "serves categorical"
     )
     of_numbers = verdicts("learners_of_numbers:OfNumbers", SEVERAL_HEADS, NUMBERS)
     assert not faults(of_numbers)
-    assert of_numbers["serves"].words.startswith("numbers; not classes with several heads: Of")
+    assert of_numbers["serves"].message.startswith("numbers; not classes with several heads: Of")
 
 
 def test_a_posterior_without_its_kl_is_served_nowhere_as_a_run_refuses_it():
     by_name = {v.name: v for v in iter_verdicts(recipe_for("naive", {"posterior": "gaussian"}))}
-    assert "its penalty() has no KL to the prior: set posterior = 'none'" in by_name["runs"].words
-    assert by_name["serves"].words == "nothing before the faults are mended"
+    assert "its penalty() has no KL to the prior: set posterior = 'none'" in by_name["runs"].message
+    assert by_name["serves"].message == "nothing before the faults are fixed"
 
 
 def test_a_network_that_one_head_alone_can_use_is_not_refused(user_module):
@@ -75,7 +75,7 @@ def test_a_network_that_one_head_alone_can_use_is_not_refused(user_module):
     recipe = recipe_for("naive", {"posterior": "none", "network": "flat:body"})
     by_name = {verdict.name: verdict for verdict in iter_verdicts(recipe, CLASSES)}
     assert not faults(by_name)
-    assert by_name["serves"].words.startswith(
+    assert by_name["serves"].message.startswith(
         "classes with one head; not classes with several heads"
     )
     with pytest.raises(UserError):
@@ -84,7 +84,7 @@ def test_a_network_that_one_head_alone_can_use_is_not_refused(user_module):
 
 def test_an_avalanche_strategy_serves_classes_only():
     found = verdicts("broken_methods:Good", SEVERAL_HEADS, NUMBERS)
-    assert "; not numbers: Good is an Avalanche strategy, which serves" in found["serves"].words
+    assert "; not numbers: Good is an Avalanche strategy, which serves" in found["serves"].message
 
 
 def test_a_method_that_no_stream_is_served_by_is_refused_in_its_own_words():

@@ -1,6 +1,6 @@
-"""What a method has to keep to be comparable with the others: `vcl-radial check`.
+"""Checks that make a method comparable with the others: `vcl-radial check`.
 
-In a test of your own:
+In your own test:
 
     from vcl_radial import check
 

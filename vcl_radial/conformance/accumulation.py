@@ -1,30 +1,30 @@
-"""Check that what a task leaves is a sum over its points, however they come in batches.
+"""Check that the memory of a task is a sum over its points, independent of the batches.
 
 Bayes' rule adds the points of a task up, log p(w | D) = log p(w) + sum_n log p(y_n | x_n, w) + c.
-Let R(D) be the penalty at the start of task 2 away from the weights that task 1 ended with, less
-the penalty at them, where consolidate() has looked at the points D at those weights. A memory made
-from the sum over n has
+Let R(D) be the penalty at the start of task 2 away from the weights at the end of task 1, minus
+the penalty at them, where consolidate() has read the points D at those weights. A memory made from
+the sum over n has
 
     R(D) = R_0 + S(D),    S(k copies of D) = k S(D)
 
-with R_0 the part that no point alters: a first prior, or all of it where consolidate() does not
-look at the points. So
+with R_0 the part that does not depend on the points: a first prior, or all of it if consolidate()
+does not read the points. So
 
     R does not depend on the batch size;                                              (1)
     with each point once, twice and three times R rises by equal amounts, both S(D);  (2)
     S(D) > 0 unless R does not depend on the points at all.                           (3)
 
 (2) and (3) hold for a summed diagonal or dense Fisher, with any first prior, factor or decay; for
-Kronecker factors, whose product is no sum over disjoint sets of points, but of k copies k times
-that of one; for importances of MAS and SI that are multiplied by N. They hold with S = 0 for L2 and
-for a posterior or a precision that training left and consolidate() only carries. A mean over the
-points has S(k copies of D) = S(D): R stays as it is with copies, but not with half of the points.
-The square of the mean gradient of a mini-batch, about 1/B of the mean square, fails (1), and
-where its B is a constant of the method (2), whose three copies of a point share a mini-batch.
+Kronecker factors, whose product is not a sum over disjoint sets of points, but k copies have k
+times the product of one; for importances of MAS and SI that are multiplied by N. They hold with
+S = 0 for L2 and for a posterior or a precision from training that consolidate() only carries. A
+mean over the points has S(k copies of D) = S(D): copies do not change R, but half of the points do.
+The square of the mean gradient of a mini-batch, about 1/B of the mean square, fails (1). If its B
+is a constant of the method, it fails (2), in which the three copies of a point share a mini-batch.
 
-All trials are trained alike, and differ in what consolidate() is given alone. So what a method
-gathers in training, as Vadam its squared gradients, is not looked at, and neither is a memory that
-consolidate() changes the weights for.
+All trials have the same training, and differ only in the arguments of consolidate(). So this does
+not check what a method accumulates in training, such as Vadam's squared gradients, nor a memory for
+which consolidate() changes the weights.
 """
 
 from __future__ import annotations
@@ -43,23 +43,23 @@ from vcl_radial.conformance.verdict import Fault, NotApplicable
 
 ONCE: Rows = Tensor.clone
 ROUNDING = 5e-7
-"""Of a penalty, relative: float32 sums of thousands of terms."""
+"""Relative rounding error of a penalty: float32 sums of thousands of terms."""
 
 DRAWS = 8
-"""Consolidations whose mean is compared where consolidating draws random numbers."""
+"""Number of consolidations to average over, if consolidating draws random numbers."""
 
 UNEQUAL = 0.2
-"""What the two rises of (2) may differ by, relative. Damped Kronecker factors have a term in the
-root of the copies, and stay within 9 % up to where it is as large as S; a root alone has 23 %, a
-square 67 %."""
+"""Largest relative difference of the two rises of (2). Damped Kronecker factors have a term in the
+root of the copies, and stay within 9 % as long as it is at most S; a root alone has 23 %, a square
+67 %."""
 
 
 def accumulates(subject: Subject) -> str:
-    """What a task leaves depends on its points, not on their batches, and is a sum over them.
+    """Check that the memory of a task is a sum over its points and independent of their batches.
 
-    A method that takes a mean over the points by design, as MAS does as published and as EWC does
-    in some code, says so with the class attribute `memory_is_mean = True`; one that says
-    `penalty_grows_with_points = True` is not asked for the sum either.
+    A method that takes a mean over the points by design, such as MAS as published and EWC in some
+    code, states so with the class attribute `memory_is_mean = True`; a method with
+    `penalty_grows_with_points = True` need not sum either.
     """
     _ = subject.main
     if subject.whole_stream:
@@ -72,30 +72,30 @@ def accumulates(subject: Subject) -> str:
     once = consolidations.rise(ONCE)
     if torch.equal(once, consolidations.rise(half, BATCHES[1])):
         return "consolidate() computes nothing from the points of the task"
-    of_half, twice = consolidations.rise(half), consolidations.rise(_twice)
-    other = consolidations.rise(ONCE, BATCHES[1])
-    error = _error(once, of_half, twice, other)
-    first, in_half, second = float(once.mean()), float(of_half.mean()), float(twice.mean())
-    floor = ROUNDING * abs(first) + 5 * error
-    by_points = max(abs(second - first), 2 * abs(in_half - first))
-    _batch_size(first, float(other.mean()), 0.02 * by_points + floor)
+    halved, doubled = consolidations.rise(half), consolidations.rise(_twice)
+    large_batches = consolidations.rise(ONCE, BATCHES[1])
+    error = _error(once, halved, doubled, large_batches)
+    single, half_of_it, double = float(once.mean()), float(halved.mean()), float(doubled.mean())
+    floor = ROUNDING * abs(single) + 5 * error
+    by_points = max(abs(double - single), 2 * abs(half_of_it - single))
+    _batch_size(single, float(large_batches.mean()), 0.02 * by_points + floor)
     same = f"the penalty is the same after batches of {BATCHES[0]} and {BATCHES[1]} points, and "
     if subject.method.memory_is_mean or subject.method.penalty_grows_with_points:
         return f"{same}made of a mean over the points, as the class says"
-    if by_points < 5 * ROUNDING * abs(first):
+    if by_points < 5 * ROUNDING * abs(single):
         return f"{same}the points hardly count beside the rest of it"
-    if second - first < max(0.3 * abs(in_half - first), 2.5 * error):
+    if double - single < max(0.3 * abs(half_of_it - single), 2.5 * error):
         raise Fault(
-            f"{_PENALTY} is {first:.6g} nats, and {second:.6g} where task 1 has each of its points "
-            "twice, though consolidate() computes it from the points: let it sum over them, not "
-            "take their mean (if a mean is meant, say so in the class: memory_is_mean = True)"
+            f"{_PENALTY} is {single:.6g} nats, and {double:.6g} where task 1 has each of its "
+            "points twice, though consolidate() computes it from the points: let it sum over them, "
+            "not take their mean (if a mean is meant, say so in the class: memory_is_mean = True)"
         )
-    third = float(consolidations.rise(_three_times).mean())
-    expected = second - first
-    if abs(third - second - expected) > UNEQUAL * abs(expected) + 2 * floor:
+    triple = float(consolidations.rise(_three_times).mean())
+    expected = double - single
+    if abs(triple - double - expected) > UNEQUAL * abs(expected) + 2 * floor:
         raise Fault(
-            f"{_PENALTY} is {first:.6g}, {second:.6g} and {third:.6g} nats where task 1 has each "
-            "of its points once, twice and three times, and should rise by equal amounts: let "
+            f"{_PENALTY} is {single:.6g}, {double:.6g} and {triple:.6g} nats where task 1 has "
+            "each of its points once, twice and three times, and should rise by equal amounts: let "
             "consolidate() sum what each point says by itself, such as the square of its own "
             "gradient (if that is meant, say so in the class: memory_is_mean = True)"
         )
@@ -117,12 +117,12 @@ def _batch_size(small: float, large: float, tolerance: float) -> None:
 
 
 def _twice(rows: Tensor) -> Tensor:
-    """One after the other, so that mini-batches hold different points."""
+    """All rows, then all again, so that a mini-batch has different points."""
     return torch.cat([rows, rows])
 
 
 def _three_times(rows: Tensor) -> Tensor:
-    """Side by side, so that mini-batches hold the same points."""
+    """Each row three times in succession, so that a mini-batch has copies of a point."""
     return rows.repeat_interleave(3, dim=0)
 
 
@@ -131,8 +131,8 @@ class _Consolidated:
     """A trial after task 1.
 
     Attributes:
-        rise: how much higher the penalty is away from the weights that task 1 ended with.
-        weights: these.
+        rise: rise of the penalty away from the weights at the end of task 1, in nats.
+        weights: the weights at the end of task 1.
         drew: whether consolidating drew random numbers.
     """
 
@@ -142,25 +142,27 @@ class _Consolidated:
 
 
 class _Consolidations:
-    """Trials that differ in nothing but the points and batches that consolidate() is given."""
+    """Trials that differ only in the points and batches that consolidate() reads."""
 
     def __init__(self, subject: Subject) -> None:
         self.subject = subject
-        self.first = self._trial(ONCE, BATCHES[0], 0)
-        random = self.first.drew and self._trial(ONCE, BATCHES[0], 1).rise != self.first.rise
+        self.reference = self._trial(ONCE, BATCHES[0], 0)
+        rise = self.reference.rise
+        random = self.reference.drew and self._trial(ONCE, BATCHES[0], 1).rise != rise
         self.draws = DRAWS if random else 1
 
     def rise(self, points: Rows, batch: int = BATCHES[0]) -> Tensor:
-        """In nats, for each draw `[draws]`.
+        """Rise of the penalty in nats, for each draw `[draws]`.
 
         Raises:
-            NotApplicable: the weights after task 1 depend on what consolidate() is given.
+            NotApplicable: the weights after task 1 depend on the arguments of consolidate().
         """
         trials = [self._trial(points, batch, draw) for draw in range(self.draws)]
+        weights = self.reference.weights
         for trial in trials:
-            if not all(torch.equal(trial.weights[n], w) for n, w in self.first.weights.items()):
+            if not all(torch.equal(trial.weights[n], w) for n, w in weights.items()):
                 raise NotApplicable(
-                    "consolidate() changes the weights by its points: no two of it compare"
+                    "consolidate() changes the weights by its points: its results do not compare"
                 )
             if not math.isfinite(trial.rise):
                 raise NotApplicable("the penalty is no finite number far from where task 1 ended")
@@ -171,15 +173,15 @@ class _Consolidations:
         drew = False
         end = getattr(trial.learner, trial.HOOK)
 
-        def end_with_these(_: Any) -> None:
+        def end_with_points(_: Any) -> None:
             nonlocal drew
-            with trial.given(points, batch) as task:
+            with trial.replaced_points(points, batch) as task:
                 seed(4, draw)
-                before = random_states()
+                states = random_states()
                 end(task)
-                drew = not same_states(before, random_states())
+                drew = not same_states(states, random_states())
 
-        setattr(trial.learner, trial.HOOK, end_with_these)
+        setattr(trial.learner, trial.HOOK, end_with_points)
         rise, weights = rise_afar(trial)
         return _Consolidated(rise, weights, drew)
 

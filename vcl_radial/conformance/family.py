@@ -1,6 +1,6 @@
-"""What a variational family has to keep: is it a distribution, and are its divergences its own?
+"""Checks of a variational family: is it a distribution, and are its divergences correct?
 
-All is looked at in float64, for groups of a few sizes, at locations and scales from a seed.
+All checks are in float64, for groups of a few sizes, at locations and scales from a seed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from vcl_radial.conformance.verdict import Fault, NotApplicable
 from vcl_radial.posteriors import Gaussian, Posterior
 
 GROUPS = 1, 2, 10
-"""Weights that are drawn together."""
+"""Group sizes: numbers of weights that are drawn together."""
 
 DRAWS = 20_000
 ERRORS = 5.0
@@ -25,26 +25,26 @@ Look = Callable[[type[Posterior]], str]
 
 
 def noise(family: type[Posterior]) -> str:
-    """Draws are mean + scale * noise; the noise has mean 0 and the spread that the class says."""
+    """Check that draws are mean + scale * noise, and the noise has mean 0 and the stated spread."""
     for q in _examples(family):
-        first, again = (q.noise(3, _generator()) for _ in range(2))
+        draw, repeated = (q.noise(3, _generator()) for _ in range(2))
         shape = (3, *q.mean.shape)
-        if first.shape != shape or first.dtype != q.mean.dtype:
+        if draw.shape != shape or draw.dtype != q.mean.dtype:
             raise Fault(
-                f"noise(3) of {_of(q)} has shape {list(first.shape)} in {first.dtype}: "
-                f"{list(shape)} in the dtype of the mean, {q.mean.dtype}, is asked for"
+                f"noise(3) of {_group(q)} has shape {list(draw.shape)} in {draw.dtype}: "
+                f"{list(shape)} in the dtype of the mean, {q.mean.dtype}, is needed"
             )
-        if not first.isfinite().all():
-            raise Fault(f"noise() of {_of(q)} holds nan or inf")
-        if not torch.equal(first, again):
+        if not draw.isfinite().all():
+            raise Fault(f"noise() of {_group(q)} holds nan or inf")
+        if not torch.equal(draw, repeated):
             raise Fault("noise() differs with generators of one seed: draw from the generator")
-        if not torch.equal(first, _standard(q).noise(3, _generator())):
+        if not torch.equal(draw, _standard(q).noise(3, _generator())):
             raise Fault("noise() depends on mean or scale: it is standard, sample() scales it")
         D = q.group_size
         z = q.noise(DRAWS, _generator()) * family.scale_for_weight_noise(1.0, D)
         centre, spread = _mean(z.mean((1, 2))), _mean(z.square().mean((1, 2)))
         if abs(centre[0]) > ERRORS * centre[1] + ROUNDING:
-            raise Fault(f"noise() of {_of(q)} has mean {centre[0]:.3g}: 0 is asked for")
+            raise Fault(f"noise() of {_group(q)} has mean {centre[0]:.3g}: it must be 0")
         if abs(spread[0] - 1) > ERRORS * spread[1] + ROUNDING:
             raise Fault(
                 f"at the scale of scale_for_weight_noise(1, {D}) the noise of one weight has "
@@ -54,7 +54,7 @@ def noise(family: type[Posterior]) -> str:
 
 
 def density(family: type[Posterior]) -> str:
-    """The density integrates to 1 over one weight and over two, and scales as a density does."""
+    """Check that the density integrates to 1 over one weight and two, and scales as a density."""
     for D, integral in ((1, _over_line), (2, _over_plane)):
         total = integral(family(torch.zeros(D).double(), torch.ones(D).double()))
         if abs(total - 1) > 1e-3:
@@ -62,46 +62,46 @@ def density(family: type[Posterior]) -> str:
     for q in _examples(family):
         w = q.sample(5, _generator())
         expected = _standard(q).log_prob((w - q.mean) / q.scale) - q.scale.log().sum(-1)
-        found = q.log_prob(w)
-        if found.shape != expected.shape:
-            raise Fault(f"log_prob() sums over the last axis alone: shape {list(found.shape)}")
-        if not torch.allclose(found, expected, rtol=1e-6, atol=1e-6):
+        log_prob = q.log_prob(w)
+        if log_prob.shape != expected.shape:
+            raise Fault(f"log_prob() sums over the last axis alone: shape {list(log_prob.shape)}")
+        if not torch.allclose(log_prob, expected, rtol=1e-6, atol=1e-6):
             raise Fault("log_prob(w) is not that of (w - mean) / scale minus sum log scale")
     return "integrates to 1 for groups of one weight and of two"
 
 
 def entropy(family: type[Posterior]) -> str:
-    """The entropy is that of the draws under the density."""
+    """Check that the entropy is the mean of -log_prob over draws."""
     for q in _examples(family):
         mean, error = _mean(-q.log_prob(q.sample(DRAWS, _generator())))
         exact = q.entropy()
-        wrong = (mean - exact).abs() > ERRORS * error + ROUNDING * (1 + exact.abs())
-        if wrong.any():
-            k = int(wrong.nonzero()[0])
+        differs = (mean - exact).abs() > ERRORS * error + ROUNDING * (1 + exact.abs())
+        if differs.any():
+            k = int(differs.nonzero()[0])
             raise Fault(
-                f"entropy() of {_of(q)} is {float(exact[k]):.6g} nats, but -log_prob of its draws "
-                f"is {float(mean[k]):.6g} +- {float(error[k]):.2g} on average"
+                f"entropy() of {_group(q)} is {float(exact[k]):.6g} nats, but -log_prob of its "
+                f"draws is {float(mean[k]):.6g} +- {float(error[k]):.2g} on average"
             )
     return "is the mean of -log_prob over draws"
 
 
 def divergence(family: type[Posterior]) -> str:
-    """KL(q || q) is 0 and minimal there; closed forms agree with what draws give."""
+    """Check that KL(q || q) is 0 and minimal, and that closed forms agree with draws."""
     closed, to_itself = [], False
     for q in _examples(family):
         for prior in (_near(q), _first_prior(q)):
-            found = q.closed_kl(prior)
-            if found is None:
+            kl = q.closed_kl(prior)
+            if kl is None:
                 continue
             closed.append(_name(prior))
             draws = q.sample(DRAWS, _generator())
             mean, error = _mean(q.log_prob(draws) - prior.log_prob(draws))
-            # A closed form may hold to second order, as that of the radial family does.
-            wrong = (found - mean).abs() > ERRORS * error + 0.02 * (1 + mean.abs())
-            if wrong.any():
-                k = int(wrong.nonzero()[0])
+            # A closed form may be of second order only, like that of the radial family.
+            differs = (kl - mean).abs() > ERRORS * error + 0.02 * (1 + mean.abs())
+            if differs.any():
+                k = int(differs.nonzero()[0])
                 raise Fault(
-                    f"closed_kl() of {_of(q)} to a {_name(prior)} is {float(found[k]):.6g} nats, "
+                    f"closed_kl() of {_group(q)} to a {_name(prior)} is {float(kl[k]):.6g} nats, "
                     f"but draws give {float(mean[k]):.6g} +- {float(error[k]):.2g}"
                 )
         to_itself = _zero_at_itself(q)
@@ -112,28 +112,28 @@ def divergence(family: type[Posterior]) -> str:
 
 
 def gradients(family: type[Posterior]) -> str:
-    """What `kl_gradients` gives is what autograd finds in `kl`."""
-    known = []
+    """Check that `kl_gradients` are the gradients of `kl` by autograd."""
+    priors = []
     for q in _examples(family):
         for prior in (_near(q), _first_prior(q)):
             a = ((q.mean - prior.mean) / prior.scale).detach().requires_grad_()
             s = (q.scale / prior.scale).detach().requires_grad_()
             pairs = [(a.detach().clone(), s.detach().clone())]
-            found = family.kl_gradients(type(prior), pairs)
-            if found is None:
+            gradients = family.kl_gradients(type(prior), pairs)
+            if gradients is None:
                 continue
-            known.append(_name(prior))
+            priors.append(_name(prior))
             value = family(a, s).kl(_standard(prior)).sum()
             expected = torch.autograd.grad(value, (a, s))
-            for name, own, true in zip(("da", "ds"), found[0], expected, strict=True):
-                if not torch.allclose(own, true, rtol=1e-4, atol=1e-6):
+            for name, gradient, true in zip(("da", "ds"), gradients[0], expected, strict=True):
+                if not torch.allclose(gradient, true, rtol=1e-4, atol=1e-6):
                     raise Fault(
                         f"kl_gradients() to a {_name(prior)}: its dKL/{name} differs from "
-                        f"autograd's in kl() by up to {float((own - true).abs().max()):.3g}"
+                        f"autograd's in kl() by up to {float((gradient - true).abs().max()):.3g}"
                     )
-    if not known:
-        raise NotApplicable("kl_gradients() is not there: autograd goes through kl()")
-    return f"of the KL to {' and '.join(dict.fromkeys(known))} are those of autograd"
+    if not priors:
+        raise NotApplicable("kl_gradients() is not defined: autograd differentiates kl()")
+    return f"of the KL to {' and '.join(dict.fromkeys(priors))} are those of autograd"
 
 
 LOOKS: dict[str, Look] = {
@@ -146,29 +146,29 @@ LOOKS: dict[str, Look] = {
 
 
 def _zero_at_itself(q: Posterior) -> bool:
-    """Whether the family has a closed form for a prior of its own, which is 0 and minimal there."""
+    """Whether the KL to a prior of the same family has a closed form; it must be 0 and minimal."""
     prior = q.to_prior()
     if prior.mean.requires_grad or prior.mean.data_ptr() == q.mean.data_ptr():
-        raise Fault("to_prior() gives no copy of its own: clone mean and scale")
+        raise Fault("to_prior() does not copy: clone mean and scale")
     mean, scale = (t.detach().clone().requires_grad_() for t in (q.mean, q.scale))
     value = type(q)(mean, scale).closed_kl(prior)
     if value is None:
         return False
     off = float(value.detach().abs().max())
     if off > 1e-6 * (1 + q.group_size):
-        raise Fault(f"KL(q || q) of {_of(q)} is {off:.3g} nats, not 0")
+        raise Fault(f"KL(q || q) of {_group(q)} is {off:.3g} nats, not 0")
     slopes = torch.autograd.grad(value.sum(), (mean, scale), materialize_grads=True)
     steepest = max(float((slope * q.scale).abs().max()) for slope in slopes)
     if not steepest < 1e-6:
         raise Fault(
-            f"KL(q || p) of {_of(q)} is not minimal at p = q: its slope there is {steepest:.3g} "
-            "nats for each scale that mean or scale are moved by"
+            f"KL(q || p) of {_group(q)} is not minimal at p = q: its slope there is {steepest:.3g} "
+            "nats per scale in mean or scale"
         )
     return True
 
 
 def _examples(family: type[Posterior]) -> Iterator[Posterior]:
-    """Two groups of each size."""
+    """Yield a posterior of two groups for each size."""
     for D in GROUPS:
         mean = torch.randn(2, D, generator=_generator(), dtype=torch.float64)
         yield family(mean, 0.3 + torch.rand(2, D, generator=_generator(), dtype=torch.float64))
@@ -180,7 +180,7 @@ def _standard(q: Posterior) -> Posterior:
 
 
 def _near(q: Posterior) -> Posterior:
-    """A prior of the same family whose means and scales are somewhat off."""
+    """A prior of the same family with other means and scales."""
     return type(q)(q.mean + 0.5 * q.scale, 1.3 * q.scale)
 
 
@@ -220,7 +220,7 @@ def _over_plane(q: Posterior) -> float:
     )
 
 
-def _of(q: Posterior) -> str:
+def _group(q: Posterior) -> str:
     return f"a group of {q.group_size}"
 
 

@@ -1,4 +1,4 @@
-"""The conformance kit: what a method has to keep to be comparable with the others."""
+"""The conformance kit: checks that make a method comparable with the others."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ from vcl_radial.tracks.recipe import check_recipe
 
 @dataclass(frozen=True)
 class Check:
-    """One check.
+    """A check of a method on some streams.
 
     Attributes:
-        name: of it.
-        look: at a method on a stream.
-        needs: the checks without which it would say nothing.
-        streams: it looks at.
+        name: name of the check.
+        look: checks a method on a stream.
+        needs: names of the checks that must pass before this one is meaningful.
+        streams: streams on which the check runs.
     """
 
     name: str
@@ -56,7 +56,7 @@ class Check:
 
 
 _PLAIN = SEVERAL_HEADS, NUMBERS
-"""Where the layers make no difference."""
+"""Streams of the checks that do not depend on the kind of layers."""
 
 CHECKS = (
     Check("runs", runs, streams=STREAMS),
@@ -87,7 +87,7 @@ _IN_METHODS = {
     "criterion()": "loss()",
     "self.tasks": "self.heads",
 }
-"""What strategies name otherwise than methods."""
+"""Names of a strategy's hooks, and of the method's hooks that replace them in messages."""
 
 
 class Verdicts(list[Verdict]):
@@ -98,7 +98,7 @@ class Verdicts(list[Verdict]):
 
     @property
     def faults(self) -> list[Verdict]:
-        """Those that say what is wrong."""
+        """The verdicts with a fault."""
         return [verdict for verdict in self if verdict.outcome == "fault"]
 
 
@@ -112,17 +112,16 @@ def check(
 
     Does it run, learn, consolidate, leave the heads of other tasks unchanged, resume from a
     checkpoint to the same bits, and scale its penalty as the other methods do? Is a posterior a
-    distribution, and is its KL right? The last verdict says which data the method serves.
+    distribution, and is its KL right? The last verdict says which data the method supports.
 
     Args:
         method: a class, its `"package.module:Class"`, the path of a recipe's .toml file, or a name
             of `list_methods`.
-        settings: keys of the recipe, `"options.key"` for the method's own.
-        on_verdict: called with each verdict as it falls.
+        settings: keys of the recipe, `"options.key"` for the method's own options.
+        on_verdict: called with each verdict when it is ready.
 
     Raises:
-        UserError: there is no such method, it does not take the settings, or it serves none of the
-            data.
+        UserError: there is no such method, or it does not support the settings or any of the data.
     """
     recipe = recipe_for(method, settings)
     with quiet():
@@ -137,19 +136,18 @@ def check(
 
 
 def iter_verdicts(recipe: Recipe, streams: Sequence[Stream] = STREAMS) -> Iterator[Verdict]:
-    """Run all checks on a method, and yield each verdict as it falls; the last says what it serves.
+    """Run all checks on a method, and yield each verdict; the last says what the method supports.
 
-    The method is trained on small streams of three tasks, which need no download, some twenty times
-    each for a few steps and once for `recipe.epochs`. A check that finds a fault, or whose trial
-    raises anything, does not keep the others from going on. A posterior from outside the suite is
-    looked at first, by `check_family`.
+    The method is trained on small streams of three tasks, which need no download, about twenty
+    times for a few steps and once for `recipe.epochs` on each. The checks continue after a fault or
+    an exception in a trial. `check_family` first checks a posterior from outside the suite.
 
     Args:
-        recipe: of the method; see `vcl_radial.conformance.recipe_for`.
-        streams: to try it on.
+        recipe: recipe of the method; see `vcl_radial.conformance.recipe_for`.
+        streams: streams on which the method is trained.
 
     Raises:
-        UserError: the strategy cannot be found or imported, or serves none of the streams.
+        UserError: the strategy cannot be found or imported, or does not support any of the streams.
     """
     subjects: dict[Stream, Subject] = {}
     refused: dict[Stream, UserError] = {}
@@ -162,44 +160,44 @@ def iter_verdicts(recipe: Recipe, streams: Sequence[Stream] = STREAMS) -> Iterat
             except SystemExit as error:
                 refused[stream] = UserError(f"{recipe.strategy} ended the process: exit({error})")
         if recipe.network is not None and not subjects.keys() & {*CLASSES}:
-            _see_network_fits(recipe, refused)
+            _check_network_fits(recipe, refused)
     if not subjects:
         raise refused[streams[0]]
     if is_named(recipe.posterior):
         yield from check_family(family(recipe.posterior))
     failed: dict[Stream, list[str]] = {stream: [] for stream in subjects}
-    for each in CHECKS:
-        of_streams: dict[Stream, Verdict] = {}
-        for stream in each.streams:
+    for one in CHECKS:
+        verdicts: dict[Stream, Verdict] = {}
+        for stream in one.streams:
             if stream in subjects:
                 with _quiet():
-                    of_streams[stream] = _verdict(each, subjects[stream], failed[stream])
-                if of_streams[stream].outcome == "fault":
-                    failed[stream].append(each.name)
-        if of_streams:
-            yield _joined(of_streams)
+                    verdicts[stream] = _verdict(one, subjects[stream], failed[stream])
+                if verdicts[stream].outcome == "fault":
+                    failed[stream].append(one.name)
+        if verdicts:
+            yield _joined(verdicts)
     yield _serves(failed, refused)
 
 
-def _see_network_fits(recipe: Recipe, refused: Mapping[Stream, UserError]) -> None:
-    """Raise what refused a stream of classes because of the user's own network, not the suite's."""
-    of_the_suite = recipe.model_copy(update={"network": None})
+def _check_network_fits(recipe: Recipe, refused: Mapping[Stream, UserError]) -> None:
+    """Raise the error of a stream of classes if the user's own network is its cause."""
+    builtin_network = recipe.model_copy(update={"network": None})
     for stream, error in refused.items():
         try:
-            Subject(of_the_suite, stream)
+            Subject(builtin_network, stream)
         except UserError:
             continue
         raise error
 
 
 def check_family(posterior: type[Posterior]) -> Iterator[Verdict]:
-    """Whether a variational family is one: its noise, density, entropy, KL and gradients.
+    """Check a variational family: its noise, density, entropy, KL and gradients.
 
-    Each check is on groups of one, two and ten weights; what has to be estimated from draws may be
-    off by five standard errors.
+    The checks use groups of one, two and ten weights; estimates from draws may be off by five
+    standard errors.
 
     Args:
-        posterior: the class.
+        posterior: class of the family.
     """
     for name, look in LOOKS.items():
         with _quiet():
@@ -214,33 +212,35 @@ def _quiet() -> Iterator[None]:
 
 def _verdict(check: Check, subject: Subject, failed: Sequence[str]) -> Verdict:
     if missing := next((name for name in check.needs if name in failed), None):
-        return Verdict(check.name, "skipped", f"not looked at before {missing!r} is mended")
+        return Verdict(check.name, "skipped", f"not looked at before {missing!r} is fixed")
     verdict = _outcome(check.name, partial(check.look, subject), subject.method)
     if issubclass(subject.method, Method):
-        for ours, theirs in _IN_METHODS.items():
-            verdict = replace(verdict, words=verdict.words.replace(ours, theirs))
+        for in_strategy, in_method in _IN_METHODS.items():
+            verdict = replace(verdict, message=verdict.message.replace(in_strategy, in_method))
     return verdict
 
 
 def _joined(verdicts: Mapping[Stream, Verdict]) -> Verdict:
-    """The first fault, or what is said of the first stream that says something."""
+    """The first fault, or the verdict on the first stream that is not skipped."""
     faulty = {stream: v for stream, v in verdicts.items() if v.outcome == "fault"}
     if not faulty:
         return min(verdicts.values(), key=lambda verdict: verdict.outcome == "skipped")
-    (first, verdict), *others = faulty.items()
-    words = verdict.words if first is SEVERAL_HEADS else f"{first.where}, {verdict.words}"
-    also = " and ".join(stream.where for stream, _ in others)
-    return replace(verdict, words=f"{words} ({also} too)" if also else words)
+    (stream, verdict), *rest = faulty.items()
+    message = verdict.message
+    if stream is not SEVERAL_HEADS:
+        message = f"{stream.phrase}, {message}"
+    also = " and ".join(stream.phrase for stream, _ in rest)
+    return replace(verdict, message=f"{message} ({also} too)" if also else message)
 
 
 def _serves(failed: Mapping[Stream, Sequence[str]], refused: Mapping[Stream, UserError]) -> Verdict:
-    served = [stream.name for stream, names in failed.items() if not names]
-    words = [", ".join(served) or "nothing before the faults are mended"]
-    words += [f"not {stream.name}: {error}" for stream, error in refused.items()]
-    return Verdict("serves", "ok", "; ".join(words))
+    supported = [stream.name for stream, names in failed.items() if not names]
+    parts = [", ".join(supported) or "nothing before the faults are fixed"]
+    parts += [f"not {stream.name}: {error}" for stream, error in refused.items()]
+    return Verdict("serves", "ok", "; ".join(parts))
 
 
-def _outcome(name: str, look: Callable[[], str], own: type[Any]) -> Verdict:
+def _outcome(name: str, look: Callable[[], str], subject: type[Any]) -> Verdict:
     try:
         return Verdict(name, "ok", look())
     except NotApplicable as reason:
@@ -248,4 +248,4 @@ def _outcome(name: str, look: Callable[[], str], own: type[Any]) -> Verdict:
     except Fault as fault:
         return Verdict(name, "fault", str(fault))
     except (Exception, SystemExit) as error:  # a user's class may fail in any way
-        return Verdict(name, "fault", description(error, own))
+        return Verdict(name, "fault", description(error, subject))

@@ -1,4 +1,4 @@
-"""Checks of what training leaves alone and of what a method does about the past."""
+"""Checks of what training must not change and of a method's memory of the past."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from vcl_radial.strategies.base import ContinualStrategy
 
 
 def heads(subject: Subject) -> str:
-    """Training on a task leaves the heads of the other tasks as they are, to the last bit.
+    """Check that training on a task does not change a bit of the heads of other tasks.
 
-    A method that trains old heads by design, as replay does, says so with the class attribute
-    `trains_old_heads = True`; heads of tasks to come stay as they are even then.
+    A method that trains old heads by design, such as replay, states so with the class attribute
+    `trains_old_heads = True`; even then the heads of future tasks must not change.
     """
     main = subject.main
     if subject.whole_stream:
@@ -27,24 +27,24 @@ def heads(subject: Subject) -> str:
     assert main.trial is not None
     if subject.memoryless and len({*map(id, main.models)}) > 1:
         raise NotApplicable("trains a network of its own for each task")
-    if not main.trial.names_of_heads():
+    if not main.trial.head_prefixes():
         raise NotApplicable("has one head for all tasks")
     old_too = subject.method.trains_old_heads
-    for now in range(1, len(main.states)):
-        before, after = main.states[now - 1], main.states[now]
-        for head, starts in main.trial.names_of_heads().items():
+    for current in range(1, len(main.states)):
+        old, new = main.states[current - 1], main.states[current]
+        for head, starts in main.trial.head_prefixes().items():
             task = head + 1
-            if task == now or (task < now and old_too):
+            if task == current or (task < current and old_too):
                 continue
-            if name := _changed(before, after, starts):
-                mend = (
+            if name := _changed(old, new, starts):
+                fix = (
                     "if it trains old heads by design, say so in the class: trains_old_heads = True"
-                    if task < now
+                    if task < current
                     else "the first prior holds until a head's own task comes"
                 )
                 raise Fault(
-                    f"training task {now} altered {name}, of the head of task {task}: leave the "
-                    f"heads of other tasks alone (weight decay and noise reach them too); {mend}"
+                    f"training task {current} altered {name}, of the head of task {task}: leave "
+                    f"the heads of other tasks alone (weight decay and noise reach them too); {fix}"
                 )
     if old_too:
         return "heads of tasks to come stay as they are; old ones are trained, as the class says"
@@ -52,30 +52,30 @@ def heads(subject: Subject) -> str:
 
 
 def frozen(subject: Subject) -> str:
-    """Parameters that the user froze (`requires_grad = False`) keep their bits: here the body's."""
+    """Check that frozen parameters (`requires_grad = False`), here the body's, do not change."""
     _ = subject.main
     trial = subject.trial()
-    of_heads = parameters_of_heads(trial.model)
-    body = {n: p for n, p in trial.model.named_parameters() if id(p) not in of_heads}
+    in_heads = parameters_of_heads(trial.model)
+    body = {n: p for n, p in trial.model.named_parameters() if id(p) not in in_heads}
     for parameter in body.values():
         parameter.requires_grad_(False)
-    before = trial.tensors()
+    start = trial.tensors()
     for _ in trial.steps[:2]:
         trial.train_next()
-    if name := _changed(before, trial.tensors(), tuple(body)):
+    if name := _changed(start, trial.tensors(), tuple(body)):
         raise Fault(
             f"training altered {name}, which is frozen (requires_grad = False): leave it alone, "
-            "where gradients are filled in and where weights are written to"
+            "where gradients are computed and where weights are written to"
         )
     return "a body that is frozen stays as it is"
 
 
 def consolidates(subject: Subject) -> str:
-    """Task 2 is trained in view of task 1, and the penalty is minimal where task 1 ended.
+    """Check that task 1 affects task 2, and that the penalty is minimal where task 1 ended.
 
-    It holds no head that has not been trained to the random weights that the head starts with. A
-    method that carries nothing by design says so with the class attribute `memoryless = True`,
-    and one whose penalty has its minimum elsewhere with `penalty_off_minimum = True`.
+    The penalty must not hold an untrained head to its random initial weights. A method that carries
+    nothing by design states so with the class attribute `memoryless = True`, and a method whose
+    penalty has its minimum elsewhere with `penalty_off_minimum = True`.
     """
     _ = subject.main
     if subject.whole_stream:
@@ -89,21 +89,21 @@ def consolidates(subject: Subject) -> str:
         )
     if memoryless:
         raise NotApplicable("carries nothing but the weights, as the class says")
-    own = _own(method)
-    if not (subject.remembers or own):
+    hooks = _overridden_hooks(method)
+    if not (subject.remembers or hooks):
         raise NotApplicable(
             "carries nothing but the weights: it has neither penalty() nor consolidate()"
         )
     try:
         view = subject.penalty
     except Exception:
-        raise NotApplicable("not looked at before 'penalty' is mended") from None
+        raise NotApplicable("not looked at before 'penalty' is fixed") from None
     if not subject.remembers:
         if view.malformed or view.without_gradient:
-            raise NotApplicable("not looked at before 'penalty' is mended")
+            raise NotApplicable("not looked at before 'penalty' is fixed")
         raise Fault(
             f"task 2 is trained as if task 1 had never been, although the class has its own "
-            f"{' and '.join(own)}: let consolidate(experience) store what penalty() reads "
+            f"{' and '.join(hooks)}: let consolidate(experience) store what penalty() reads "
             "(a method that means to carry nothing says so: memoryless = True)"
         )
     _untrained_heads(view, subject)
@@ -113,12 +113,11 @@ def consolidates(subject: Subject) -> str:
 
 
 def _untrained_heads(view: PenaltyView, subject: Subject) -> None:
-    if view.held:
+    if view.held_heads:
         assert subject.main.trial is not None
-        starts = subject.main.trial.names_of_heads()
-        held = [f"{'*, '.join(starts[task - 1])}* of task {task}" for task in view.held]
-        *others, last = held
-        heads = f"{', '.join(others)} and {last}" if others else last
+        starts = subject.main.trial.head_prefixes()
+        *names, name = (f"{'*, '.join(starts[t - 1])}* of task {t}" for t in view.held_heads)
+        heads = f"{', '.join(names)} and {name}" if names else name
         raise Fault(
             f"after task 1 penalty() holds heads that no task has trained to the random weights "
             f"that they start with: {heads}; let consolidate() store the body and the heads that "
@@ -143,18 +142,15 @@ def _minimal(view: PenaltyView) -> str:
     return f"penalty() is minimal where task 1 ended; 1 % away it is {view.rise:.3g} nats higher"
 
 
-def _own(method: type[Any]) -> list[str]:
-    """Those of the hooks of memory that a class has itself."""
+def _overridden_hooks(method: type[Any]) -> list[str]:
+    """The hooks of memory that a class overrides."""
     base: Any = Method if issubclass(method, Method) else ContinualStrategy
     hooks = ("penalty", "end_task" if base is Method else "consolidate")
     return [f"{hook}()" for hook in hooks if getattr(method, hook) is not getattr(base, hook)]
 
 
-def _changed(
-    before: dict[str, Tensor], after: dict[str, Tensor], starts: tuple[str, ...]
-) -> str | None:
-    names = (name for name in before if name.startswith(starts))
+def _changed(old: dict[str, Tensor], new: dict[str, Tensor], starts: tuple[str, ...]) -> str | None:
+    names = (name for name in old if name.startswith(starts))
     return next(
-        (name for name in names if name in after and not torch.equal(before[name], after[name])),
-        None,
+        (name for name in names if name in new and not torch.equal(old[name], new[name])), None
     )

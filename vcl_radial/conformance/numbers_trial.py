@@ -1,4 +1,4 @@
-"""A method on numbers, trained in a loop of plain PyTorch under Gaussian noise that is learned."""
+"""A method on numbers, trained in a loop of plain PyTorch under learned Gaussian noise."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ INPUTS, TRAIN, TEST = 8, 288, 72
 def numbers() -> tuple[Tensor, Tensor]:
     """Inputs `[TASKS, n, 8]` and targets y ~ tanh(a . x) + noise `[TASKS, n]`.
 
-    Tasks differ in where the inputs lie. The first TRAIN points of a task are for training.
+    Tasks differ in the mean of the inputs. The first TRAIN points of a task are for training.
     """
     generator = torch.Generator().manual_seed(0)
     x = torch.randn(TASKS, TRAIN + TEST, INPUTS, generator=generator)
@@ -49,21 +49,21 @@ class NumbersTrial(Trial):
     """A method with one head of one output.
 
     Args:
-        recipe: the method.
-        training_seed: of the batches and the weight samples.
-        epochs: of each task, in place of the recipe's.
-        eval_every: evaluate after so many epochs.
-        upkeep: look at all that a run looks at, as in `StrategyTrial`.
+        recipe: recipe of the method.
+        training_seed: seed of the batches and the weight samples.
+        epochs: number of epochs of each task, instead of the recipe's.
+        eval_every: number of epochs between evaluations; 0 for none.
+        upkeep: whether to make all checks of a run, as in `StrategyTrial`.
 
     Raises:
-        UserError: the class is an Avalanche strategy, or the method does not serve the network or
+        UserError: the class is an Avalanche strategy, or the method does not support the network or
             the likelihood.
     """
 
     HOOK = "end_task"
     SCORE = "% of the variance of task 1 explained"
     CHANCE = "its mean gives 0"
-    ENOUGH = 10.0  # of 72 test targets; predictions that know nothing are below 0
+    ENOUGH = 10.0  # on 72 test targets; predictions without learning are below 0
 
     def __init__(
         self,
@@ -107,7 +107,7 @@ class NumbersTrial(Trial):
         return self.method.network
 
     def train(self, tasks: list[int]) -> None:
-        """As the docstring of `TaskLoop` has it."""
+        """Train as in the docstring of `TaskLoop`."""
         self._begin(tasks)
         loop = self.loop
         loop.warm_up(self._epoch)
@@ -119,7 +119,7 @@ class NumbersTrial(Trial):
         loop.end()
 
     def _begin(self, tasks: list[int], rows: Rows = Tensor.clone) -> None:
-        """Begin a task of the points of these."""
+        """Begin a task with the points of these tasks."""
         size = self.recipe.batch_size
         whole = Batch(*(rows(t[tasks, :TRAIN].flatten(0, 1)) for t in (self.x, self.y)))
         self.data = data = selected(self.method, whole)
@@ -141,7 +141,7 @@ class NumbersTrial(Trial):
         return TensorBatches(x, y, labels, size, shuffle=True, drop_last=drop_last)
 
     def _epoch(self) -> Iterator[Batch]:
-        """Every batch once."""
+        """The batches of an epoch."""
         return starmap(Batch, self.loader)
 
     def evaluate(self) -> Tensor:
@@ -149,7 +149,7 @@ class NumbersTrial(Trial):
         return torch.cat([self._predictions(task) for task in range(TASKS)])
 
     def score(self, task: int) -> float:
-        """R^2 of the mean."""
+        """R^2 of the predicted mean, in per cent."""
         y = self.y[task, TRAIN:]
         return 100 * float(1 - (y - self._predictions(task)[:, 0]).square().mean() / y.var())
 
@@ -162,44 +162,44 @@ class NumbersTrial(Trial):
         return predictions
 
     def altered(self) -> str | None:
-        """The inputs or targets."""
+        """A message if the inputs or targets were altered."""
         if all(map(torch.equal, numbers(), (self.x, self.y))):
             return None
         return "the batches' inputs or targets were altered: work on a copy, .clone()"
 
     def at_start(self, look: Callable[[], T], rows: Rows | None = None) -> T:
-        """Begin the task."""
-        self.done += 1
+        """Begin the task and call `look`."""
+        self.finished += 1
         self.method.gradients_are_read = True
-        seed(self.training_seed, self.done)
-        self._begin(self.steps[self.done - 1], rows or Tensor.clone)
+        seed(self.training_seed, self.finished)
+        self._begin(self.steps[self.finished - 1], rows or Tensor.clone)
         return look()
 
     @property
     def points(self) -> int:
-        """Of the task that has begun."""
+        """Number of points of the current task."""
         return len(self.data.y)
 
     def batches(self, size: int, *, only_full: bool) -> Iterator[int]:
-        """Those of a step."""
+        """Yield the sizes of a step's batches."""
         for batch in self._loader(size, only_full):
             self.batch = self.method.extend(Batch(*batch))
             yield len(self.batch.y)
 
     def look(self, look: Callable[[Any], T], drawn_from: int = 2) -> tuple[T, float]:
-        """As `Method.learn` does it, but for the step."""
+        """Run `Method.learn` without the step."""
         method = self.method
         seed(1)
         self.loop.optimizer.zero_grad()
         outputs = method.outputs(self.batch)
         seed(drawn_from)
-        found = look(method.penalty())
+        result = look(method.penalty())
         seed(drawn_from)
-        return found, float(method.backward(method.loss(self.batch, outputs)))
+        return result, float(method.backward(method.loss(self.batch, outputs)))
 
     @contextmanager
-    def given(self, rows: Rows, batch: int) -> Iterator[Any]:
-        """Another task at hand."""
+    def replaced_points(self, rows: Rows, batch: int) -> Iterator[Any]:
+        """Replace the current task."""
         method, task = self.method, self.method.task
         points = Batch(*(rows(t[task.number, :TRAIN]) for t in (self.x, self.y)))
         method.task = dataclasses.replace(task, batches=lambda: points.split(batch))

@@ -1,7 +1,7 @@
 """The penalty and the loss at the start of task 2, at and around the consolidated weights.
 
-Everything is computed at fixed weights in a trial that is ready for its first batch: no step is
-taken. The same seed is set before each pass, so that a penalty that draws is a function too.
+Everything is computed at fixed weights in a trial that is ready for its first batch, without a
+step. The same seed is set before each pass, so that a penalty that draws is a function too.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ BATCHES = 16, 64
 """Batch sizes to compare, in points."""
 
 MOVE = 0.01
-"""How far the weights are moved, in root mean squares of each parameter."""
+"""Distance by which the weights are moved, in root mean squares of each parameter."""
 
 FAR = 30.0
-"""How many times as far they are moved where a part of the penalty may be small."""
+"""Factor of that distance where a part of the penalty may be small."""
 
 SHUFFLES = 3
-"""Epochs over which the loss is averaged for each batch size."""
+"""Number of epochs over which the loss is averaged for each batch size."""
 
 
 T = TypeVar("T")
@@ -34,26 +34,26 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class PenaltyView:
-    """What was seen, in nats where nothing else is said.
+    """Measurements of the penalty and the loss, in nats unless stated otherwise.
 
     Attributes:
-        malformed: what is wrong with what `penalty()` gave at the moved weights, if it is not one
-            number with a gradient.
-        at_consolidated: the penalty where task 1 ended.
-        random: whether it is another one there with another seed.
-        moved: the mean penalty of the batches of each size, at the moved weights `[2]`.
-        spread: the standard error of the difference of these two.
-        moved_half: the mean penalty there when task 2 has half as many training points.
-        drop: how much lower it gets along its steepest descent from where task 1 ended.
+        malformed: fault of the value of `penalty()` at the moved weights, if it is not one number
+            with a gradient.
+        at_consolidated: penalty at the weights where task 1 ended.
+        random: whether it differs there with another seed.
+        moved: mean penalty of the batches of each size, at the moved weights `[2]`.
+        spread: standard error of the difference of these two.
+        moved_half: mean penalty there if task 2 has half as many training points.
+        drop: decrease of the penalty along its steepest descent from where task 1 ended.
         slope, quotient: its derivative along the move at the moved weights: by autograd, and by
             the difference quotient of its values.
         gradient_error: relative distance of its gradient without `loss_value` from that with it.
-        term: what it adds to the loss of a batch at penalty weight 1, nats per point.
-        loss: that loss, nats per point.
-        points: N, the training points of task 2.
-        losses: the mean loss of an epoch where task 1 ended, nats per point `[2, SHUFFLES]`.
-        held: the tasks from 2 on whose heads, which nothing has trained yet, the penalty holds to
-            the weights that they happen to have.
+        term: contribution of the penalty to a batch's loss at penalty weight 1, nats per point.
+        loss: loss of that batch, nats per point.
+        points: N, the number of training points of task 2.
+        losses: mean loss of an epoch where task 1 ended, nats per point `[2, SHUFFLES]`.
+        held_heads: tasks from 2 on with untrained heads that the penalty holds to their random
+            weights.
     """
 
     malformed: str | None
@@ -70,11 +70,11 @@ class PenaltyView:
     loss: float
     points: int
     losses: Tensor
-    held: tuple[int, ...]
+    held_heads: tuple[int, ...]
 
     @property
     def rise(self) -> float:
-        """How much higher the penalty is at the moved weights."""
+        """Rise of the penalty from where task 1 ended to the moved weights."""
         return float(self.moved[0]) - self.at_consolidated
 
     @property
@@ -84,29 +84,29 @@ class PenaltyView:
 
     @property
     def without_gradient(self) -> bool:
-        """Whether the penalty's value depends on the weights and no gradient says so."""
+        """Whether the penalty's value depends on the weights but its gradient is 0."""
         return self.present and self.slope == 0
 
     @property
     def tolerance(self) -> float:
-        """A drop that is still rounding: float32 sums thousands of terms."""
+        """Largest drop that may be rounding: float32 sums thousands of terms."""
         return 1e-3 * abs(self.at_consolidated) + 1e-3 * max(self.rise, 0.0)
 
 
 def view_penalty(make_trial: Callable[[], Trial]) -> PenaltyView:
-    """Look at the start of task 2, with half of its training points and with all of them."""
+    """Measure at the start of task 2, with half of its training points and with all of them."""
     fewer, full = _Look(make_trial()), _Look(make_trial())
     moved_half = fewer.trial.at_start(fewer.moved, half)
     return full.trial.at_start(lambda: full.view(moved_half))
 
 
 def rise_afar(trial: Trial) -> tuple[float, dict[str, Tensor]]:
-    """How much higher the penalty is far from where task 1 ended, and the weights there.
+    """Rise of the penalty far from where task 1 ended, and the weights where it ended.
 
     The trial is trained on task 1 first; the same trial has the same numbers, to the last bit.
 
     Returns:
-        Nats, and tensors by parameter name, those of other tasks' heads left out.
+        Nats, and tensors by parameter name, without the heads of other tasks.
     """
     look = _Look(trial)
     return trial.at_start(look.rise_afar), look.start
@@ -123,12 +123,12 @@ class _Look:
     def __init__(self, trial: Trial) -> None:
         trial.train_next()
         self.trial, self.learner = trial, trial.learner
-        self.other_heads = {h: starts for h, starts in trial.names_of_heads().items() if h != 0}
-        others = tuple(start for starts in self.other_heads.values() for start in starts)
+        self.other_heads = {h: starts for h, starts in trial.head_prefixes().items() if h != 0}
+        prefixes = tuple(start for starts in self.other_heads.values() for start in starts)
         self.start = {
             name: parameter.detach().clone()
             for name, parameter in trial.model.named_parameters()
-            if not name.startswith(others)
+            if not name.startswith(prefixes)
         }
         generator = torch.Generator().manual_seed(0)
         self.move = {
@@ -139,13 +139,13 @@ class _Look:
         }
 
     def moved(self, times: float = 1.0) -> Tensor:
-        """The penalties at the moved weights, of every batch of the first size."""
+        """The penalties at the moved weights, for every batch of the first size."""
         self.learner.loss_value = True
         self._go_to({name: times * move for name, move in self.move.items()})
         return self._over_batches(BATCHES[0])
 
     def rise_afar(self) -> float:
-        """The mean penalty of batches of the first size, far away less where task 1 ended."""
+        """The mean penalty of batches of the first size, far away minus where task 1 ended."""
         far = self.moved(FAR)
         self._go_to()
         return float(far.mean() - self._over_batches(BATCHES[0]).mean())
@@ -153,8 +153,8 @@ class _Look:
     def view(self, moved_half: Tensor) -> PenaltyView:
         learner, move = self.learner, self.move
         small, large = self.moved(), self._over_batches(BATCHES[1])
-        elsewhere = source_of(self.trial.method).gradient_elsewhere
-        wrong = self._pass(lambda penalty: malformed(penalty, elsewhere))
+        gradient_elsewhere = source_of(self.trial.method).gradient_elsewhere
+        fault = self._pass(lambda penalty: malformed(penalty, gradient_elsewhere))
         gradient = self._gradient()
         learner.loss_value = False
         cheap = self._gradient()
@@ -163,7 +163,7 @@ class _Look:
         ahead, behind = (self._value({n: f * m for n, m in move.items()}) for f in (1.1, 0.9))
         at_consolidated = self._value()
         return PenaltyView(
-            malformed=wrong,
+            malformed=fault,
             at_consolidated=at_consolidated,
             random=at_consolidated != self._pass(_number, drawn_from=3),
             moved=torch.stack([small.mean(), large.mean()]),
@@ -178,33 +178,35 @@ class _Look:
             loss=loss,
             points=self.trial.points,
             losses=torch.tensor([[self._epoch(n, k) for k in range(SHUFFLES)] for n in BATCHES]),
-            held=tuple(head + 1 for head, names in self.other_heads.items() if self._holds(names)),
+            held_heads=tuple(
+                head + 1 for head, names in self.other_heads.items() if self._holds(names)
+            ),
         )
 
     def _holds(self, starts: tuple[str, ...]) -> bool:
-        """Whether the penalty rises as a head's weights grow and as they shrink, by a tenth.
+        """Whether the penalty rises both as a head's weights grow and as they shrink by a tenth.
 
-        A first prior pulls random weights one way: it falls in the other. What rises both ways has
-        its minimum at the weights themselves.
+        A first prior pulls random weights one way: the penalty falls in the other. A penalty that
+        rises both ways has its minimum at the weights themselves.
         """
         self._go_to()
-        named = self.trial.model.named_parameters()
-        weights = [weight for name, weight in named if name.startswith(starts)]
-        before = [weight.detach().clone() for weight in weights]
+        parameters = self.trial.model.named_parameters()
+        weights = [weight for name, weight in parameters if name.startswith(starts)]
+        original = [weight.detach().clone() for weight in weights]
         values = []
         for factor in (1.0, 0.9, 1.1):
             with torch.no_grad():
-                for weight, value in zip(weights, before, strict=True):
+                for weight, value in zip(weights, original, strict=True):
                     weight.copy_(factor * value)
             values.append(self._pass(_number))
         with torch.no_grad():
-            for weight, value in zip(weights, before, strict=True):
+            for weight, value in zip(weights, original, strict=True):
                 weight.copy_(value)
         return min(values[1:]) > values[0] + 1e-5 * abs(values[0])
 
     @torch.no_grad()
     def _go_to(self, move: dict[str, Tensor] | None = None) -> None:
-        """Set the weights to those that task 1 ended with, plus a move."""
+        """Set the weights to those at the end of task 1, plus a move."""
         parameters = dict(self.trial.model.named_parameters())
         for name, value in self.start.items():
             parameters[name].copy_(value if move is None else value + move[name])
@@ -221,8 +223,8 @@ class _Look:
         return torch.tensor([self._pass(_number) for _ in full]).double()
 
     def _gradient(self) -> dict[str, Tensor]:
-        named = dict(self.trial.model.named_parameters())
-        weights = [named[name] for name in self.start]
+        parameters = dict(self.trial.model.named_parameters())
+        weights = [parameters[name] for name in self.start]
 
         def gradient(penalty: Any) -> Sequence[Tensor]:
             if not (isinstance(penalty, Tensor) and penalty.requires_grad):
@@ -266,7 +268,7 @@ class _Look:
 
 
 def _number(penalty: Any) -> float:
-    """A penalty as the base class counts it: what is neither tensor nor number is nothing."""
+    """A penalty as the base class adds it: 0 if it is neither a tensor nor a number."""
     if isinstance(penalty, Tensor):
         return float(penalty.detach().sum())
     return float(penalty) if isinstance(penalty, int | float) else 0.0

@@ -18,20 +18,21 @@ from vcl_radial.tracks.continual.settings import Recipe
 from vcl_radial.tracks.continual.specification import Run
 
 SIZES: dict[str, Any] = {"hidden": [32], "batch_size": 32, "epochs": 20, "eval_samples": 5}
-"""They take the place of a recipe's own, as a benchmark's `[recipe]` does."""
+"""Recipe keys of a check, which override the recipe like a benchmark's `[recipe]`."""
 
 
 def recipe_for(target: str | type[Any], settings: Mapping[str, Any] | None = None) -> Recipe:
-    """The recipe of what a user calls `target`.
+    """The recipe of a user's `target`.
 
     Args:
         target: a class or its `package.module:Class`, of a method or of a posterior, which VCL then
             carries; the path of a recipe's TOML, a method of `vcl-radial list`, or a strategy that
             is built in or that an installed package offers.
-        settings: keys of the recipe to override, `options.key` for the method's own.
+        settings: keys of the recipe to override, `options.key` for the method's own options.
 
     Raises:
-        UserError: the target or a key is unknown, or a value impossible; with the nearest name.
+        UserError: the target or a key is unknown, or a value is impossible; the message gives the
+            nearest name.
     """
     recipes = [*catalogue.names("method"), *(o.name for o in catalogue.installed() if o.recipe)]
     if not isinstance(target, str):
@@ -44,13 +45,13 @@ def recipe_for(target: str | type[Any], settings: Mapping[str, Any] | None = Non
         recipe = {"strategy": target}
     else:
         catalogue.check_name(target, "method", DEFAULT_TRACK, "a check")
-        known = sorted({*recipes, *registry.names()})
-        nearest = get_close_matches(target, known, 1, cutoff=0.0)[0]
+        names = sorted({*recipes, *registry.names()})
+        nearest = get_close_matches(target, names, 1, cutoff=0.0)[0]
         raise UserError(
             f"unknown method {target!r}; the nearest is {nearest!r} (or give "
             "'package.module:Class', or the path of a recipe's .toml file)"
         )
-    _validated(target, recipe)  # with sizes of its own, which are not those of the check
+    _validated(target, recipe)  # with the recipe's own sizes, before the check's replace them
     recipe |= SIZES
     options = dict(recipe["options"]) if isinstance(recipe.get("options"), dict) else {}
     for key, value in (settings or {}).items():
@@ -83,7 +84,7 @@ def _validated(target: str, recipe: Mapping[str, Any]) -> Recipe:
 def _is_family(target: str) -> bool:
     try:
         cls = outside.find("posterior", target)
-    except UserError:  # the check itself will say so
+    except UserError:  # the check itself reports it
         return False
     from vcl_radial.posteriors import Posterior
 

@@ -1,4 +1,4 @@
-"""Checks that numbers come again: same seed, evaluation in between, going on from a checkpoint."""
+"""Checks that numbers repeat: with the same seed, with evaluations, and after a checkpoint."""
 
 from __future__ import annotations
 
@@ -17,64 +17,64 @@ State = dict[str, Tensor]
 
 
 def seeds(subject: Subject) -> str:
-    """The same seed gives the same numbers; from the same weights another gives others.
+    """Check that the same seed gives the same numbers, and another seed other numbers.
 
-    A method that learns in closed form says so with the class attribute `closed_form = True`.
+    A method that learns in closed form states so with the class attribute `closed_form = True`.
     """
     states = subject.main.states
-    again = subject.trial()
-    for done in range(1, len(again.steps[:2]) + 1):
-        again.train_next()
-        if name := _difference(states[done], again.tensors()):
+    repeated = subject.trial()
+    for task in range(1, len(repeated.steps[:2]) + 1):
+        repeated.train_next()
+        if name := _difference(states[task], repeated.tensors()):
             raise Fault(
-                f"the same seed gave another {name} after task {done}: draw from PyTorch's, "
+                f"the same seed gave another {name} after task {task}: draw from PyTorch's, "
                 "NumPy's or Python's global generator, which are seeded before each task, and "
                 "iterate over nothing unordered"
             )
     if subject.closed_form:
         return "the same seed gives the same numbers; a closed form draws none, as the class says"
-    other = subject.trial(training_seed=1)
-    other.train_next()
-    if _difference(states[1], other.tensors()) is None:
+    reseeded = subject.trial(training_seed=1)
+    reseeded.train_next()
+    if _difference(states[1], reseeded.tensors()) is None:
         raise Fault(
-            "another seed gave the same numbers: something sets a seed of its own in training, or "
+            "another seed gave the same numbers: something sets its own seed in training, or "
             "nothing is trained"
         )
     return "the same seed gives the same numbers, another one others"
 
 
 def evaluating(subject: Subject) -> str:
-    """Evaluating after each epoch and each task leaves training as it is without."""
+    """Check that evaluating after each epoch and each task does not change training."""
     states = subject.main.states
     trial = subject.trial(eval_every=1)
     trial.model.train()
     _evaluate_and_compare(trial)
-    for done in range(1, len(trial.steps[:2]) + 1):
+    for task in range(1, len(trial.steps[:2]) + 1):
         trial.train_next()
         _evaluate_and_compare(trial)
-        if name := _difference(states[done], trial.tensors()):
+        if name := _difference(states[task], trial.tensors()):
             raise Fault(
-                f"with an evaluation after each epoch task {done} ended with another {name}: keep "
+                f"with an evaluation after each epoch task {task} ended with another {name}: keep "
                 "evaluation from writing to what training reads (look at is_training)"
             )
     return "training goes the same way with it and without"
 
 
 def ending(subject: Subject) -> str:
-    """Where a task ends, batch norms keep the averages that training has left them with."""
+    """Check that the end of a task does not change the averages of batch norms."""
     trial = subject.trial()
     end = getattr(trial.learner, trial.HOOK)
-    before: State = {}
-    after: State = {}
+    trained: State = {}
+    ended: State = {}
 
     def watched(*task: Any) -> None:
-        before.update(_averages(trial.model))
+        trained.update(_averages(trial.model))
         end(*task)
-        after.update(_averages(trial.model))
+        ended.update(_averages(trial.model))
 
     setattr(trial.learner, trial.HOOK, watched)
     trial.train_next()
-    if name := _difference(before, after):
+    if name := _difference(trained, ended):
         raise Fault(
             f"consolidate() altered {name}: it begins with the network in evaluation mode, in "
             "which a look at the points moves no average; leave it there"
@@ -83,25 +83,24 @@ def ending(subject: Subject) -> str:
 
 
 def checkpoint(subject: Subject) -> str:
-    """Stopping after every task and going on in a fresh instance ends with the same bits."""
+    """Check that resuming in a new instance after every task ends with the same bits."""
     main, trial = subject.main, subject.trial()
-    for done in range(1, len(trial.steps) + 1):
+    for task in range(1, len(trial.steps) + 1):
         trial.train_next()
         state = trial.learner.state_dict()
-        for place, kind in _foreign(state, "state_dict()"):
+        for path, kind in _foreign(state, "state_dict()"):
             raise Fault(
-                f"{place} is a {kind}: a checkpoint holds plain tensors, numbers and text, in "
+                f"{path} is a {kind}: a checkpoint holds plain tensors, numbers and text, in "
                 "dicts and lists, and is never unpickled"
             )
         trial = subject.fresh()
         trial.learner.load_state_dict(_stored_and_loaded(state))
-        trial.done = done
-        if name := _difference(main.states[done], trial.tensors()):
-            after = f"after task {done}"
+        trial.finished = task
+        if name := _difference(main.states[task], trial.tensors()):
             raise Fault(
-                f"a run that goes on from checkpoints has another {name} {after} than one that "
-                "was never stopped: state_dict() and load_state_dict() must carry all that "
-                "consolidate() and training leave for the next task"
+                f"a run that goes on from checkpoints has another {name} after task {task} than "
+                "one that was never stopped: state_dict() and load_state_dict() must carry all "
+                "that consolidate() and training leave for the next task"
             )
     assert main.predictions is not None
     if not torch.equal(trial.evaluate(), main.predictions):
@@ -120,16 +119,16 @@ def _stored_and_loaded(state: dict[str, Any]) -> dict[str, Any]:
     return loaded
 
 
-def _foreign(value: Any, place: str) -> Iterator[tuple[str, str]]:
-    """What in a state is neither a plain tensor nor a number nor text: its place and type."""
+def _foreign(value: Any, path: str) -> Iterator[tuple[str, str]]:
+    """Yield path and type of what in a state is neither a plain tensor, a number nor text."""
     if isinstance(value, dict):
         for key, inner in value.items():
-            yield from _foreign(inner, f"{place}[{key!r}]")
+            yield from _foreign(inner, f"{path}[{key!r}]")
     elif isinstance(value, list | tuple):
         for index, inner in enumerate(value):
-            yield from _foreign(inner, f"{place}[{index}]")
+            yield from _foreign(inner, f"{path}[{index}]")
     elif not (value is None or type(value) in (Tensor, torch.nn.Parameter, bool, int, float, str)):
-        yield place, f"{type(value).__module__}.{type(value).__name__}"
+        yield path, f"{type(value).__module__}.{type(value).__name__}"
 
 
 def _evaluate_and_compare(trial: Trial) -> None:
@@ -141,8 +140,8 @@ def _evaluate_and_compare(trial: Trial) -> None:
         raise Fault(f"evaluating altered {name}: put it back, or work on a copy")
     for name, module in trial.model.named_modules():
         if modes.get(name, module.training) != module.training:
-            whose = name or "the model"
-            raise Fault(f"evaluating altered the training mode of {whose}: put it back")
+            module_name = name or "the model"
+            raise Fault(f"evaluating altered the training mode of {module_name}: put it back")
     for name, state in random_states().items():
         if not same_states({name: state}, generators):
             raise Fault(
@@ -153,18 +152,18 @@ def _evaluate_and_compare(trial: Trial) -> None:
 
 
 def _averages(model: nn.Module) -> State:
-    """Copies of what batch norms have averaged, by name."""
+    """Copies of the averages of batch norms, by name."""
     return {
-        f"{name}.{of_norm}": buffer.clone()
+        f"{name}.{buffer_name}": buffer.clone()
         for name, module in model.named_modules()
         if getattr(module, "running_mean", None) is not None
-        for of_norm, buffer in module.named_buffers(recurse=False)
+        for buffer_name, buffer in module.named_buffers(recurse=False)
     }
 
 
-def _difference(expected: State, found: State) -> str | None:
-    """The name of a tensor that is not the same in both, if there is one."""
+def _difference(expected: State, actual: State) -> str | None:
+    """The name of a tensor that differs, if there is one."""
     for name, value in expected.items():
-        if name not in found or not torch.equal(value, found[name]):
+        if name not in actual or not torch.equal(value, actual[name]):
             return name
     return None

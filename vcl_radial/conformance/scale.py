@@ -1,4 +1,4 @@
-"""Check that the penalty is on the one scale of the suite: nats, divided by N in the base class."""
+"""Check that the penalty is on the suite's scale: nats, which the base class divides by N."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from vcl_radial.conformance.verdict import Fault
 
 
 def penalty(subject: Subject) -> str:
-    """The penalty is a finite scalar in nats that depends on neither the batch nor N.
+    """Check that the penalty is a finite scalar in nats, independent of the batch and of N.
 
         loss = mean NLL + kl_weight * penalty / N
 
-    so that the expected loss does not change with the batch size. A method whose penalty is meant
-    to grow with N says so with the class attribute `penalty_grows_with_points = True`.
+    so that the expected loss does not change with the batch size. A method whose penalty should
+    grow with N states so with the class attribute `penalty_grows_with_points = True`.
     """
     _ = subject.main
     view = subject.penalty
     for look in (_returned, _batch_size, _term, _loss):
         look(view)
     _points(view, subject.method.penalty_grows_with_points)
-    # Where task 1 reaches task 2 without it, the gradient is in the optimiser, as in VOGN.
+    # If task 1 affects task 2 without a gradient, the optimiser has it, as in VOGN.
     if not (view.without_gradient and subject.remembers):
         _gradient(view)
     if not view.present:
@@ -40,9 +40,9 @@ def penalty(subject: Subject) -> str:
 def _returned(view: PenaltyView) -> None:
     if view.malformed:
         raise Fault(f"penalty() {view.malformed}")
-    for where, value in (("", view.at_consolidated), (" 1 % away", float(view.moved[0]))):
+    for suffix, value in (("", view.at_consolidated), (" 1 % away", float(view.moved[0]))):
         if not math.isfinite(value):
-            raise Fault(f"penalty() is {value} at the weights that task 1 ended with{where}")
+            raise Fault(f"penalty() is {value} at the weights that task 1 ended with{suffix}")
 
 
 def _batch_size(view: PenaltyView) -> None:
@@ -59,16 +59,16 @@ def _points(view: PenaltyView, may_grow: bool) -> None:
     full, half = float(view.moved[0]), view.moved_half
     if not view.present or full <= 0:
         return
-    seen = (
+    values = (
         f"penalty() is {full:.6g} nats, but {half:.6g} when task 2 has half as many points, at the "
         "same weights: "
     )
     if half > 1.3 * full:
-        raise Fault(f"{seen}it is divided by N already; leave that to the base class")
+        raise Fault(f"{values}it is divided by N already; leave that to the base class")
     if full > 1.3 * half and not may_grow:
         raise Fault(
-            f"{seen}the base class divides by N, and a factor of N undoes that (if that is meant, "
-            "say so in the class: penalty_grows_with_points = True)"
+            f"{values}the base class divides by N, and a factor of N undoes that (if that is "
+            "meant, say so in the class: penalty_grows_with_points = True)"
         )
 
 

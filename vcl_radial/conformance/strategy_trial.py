@@ -1,4 +1,4 @@
-"""A method on classes of digits, driven by Avalanche as a run drives it."""
+"""A method on classes of digits, trained by Avalanche as in a run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Digits:
-    """Two digits to a task, as tensors and as Avalanche's experiences."""
+    """Tasks of two digits each, as tensors and as Avalanche's experiences."""
 
     tensors: TensorStream
     train: list[Any]
@@ -46,23 +46,23 @@ def digits(heads: str, flatten: bool) -> Digits:
 
 
 class StrategyTrial(Trial):
-    """A method as an Avalanche strategy, or a strategy of a user's own.
+    """A method as an Avalanche strategy, or a user's own strategy.
 
     Args:
-        recipe: the method.
+        recipe: recipe of the method.
         heads: "multi" or "single".
-        network: in place of the recipe's.
-        training_seed: of the batches and the weight samples.
-        epochs: of each task, in place of the recipe's.
-        upkeep: look at all that a run looks at, and stop as that does, not at the KL alone. The
-            checks look closer, and go on to what else there is.
-        settings: more of the strategy's, such as `eval_every`.
+        network: `package.module:function` of a network, instead of the recipe's.
+        training_seed: seed of the batches and the weight samples.
+        epochs: number of epochs of each task, instead of the recipe's.
+        upkeep: whether to make all checks of a run and stop as a run does, not only that of the KL.
+            The conformance checks test more, and continue after a fault.
+        settings: further settings of the strategy, such as `eval_every`.
     """
 
     HOOK = "consolidate"
     SCORE = "% of task 1 right"
     CHANCE = "chance gives 50"
-    ENOUGH = 75.0  # of 71 test inputs: four standard errors above chance
+    ENOUGH = 75.0  # on 71 test inputs: four standard errors above chance
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class StrategyTrial(Trial):
         recipe = recipe.model_copy(update={"epochs": epochs, "network": network or recipe.network})
         self.digits, self.training_seed = digits(heads, recipe.network is None), training_seed
         self.scores, self.watch = Scores(), _Watch()
-        # A copy of the data for each trial: what one does to them stays its own fault.
+        # Each trial has a copy of the data, so that it cannot alter those of another one.
         tensors = self.digits.tensors
         self.data = dataclasses.replace(tensors, x=tensors.x.clone(), y=tensors.y.clone())
         seed(0, 0)
@@ -100,7 +100,7 @@ class StrategyTrial(Trial):
         return model
 
     def train(self, tasks: list[int]) -> None:
-        """Train on their experiences."""
+        """Train on the experiences of these tasks."""
         experiences = [self.digits.train[task] for task in tasks]
         self.strategy.train(experiences, eval_streams=[self.digits.test])
 
@@ -109,7 +109,7 @@ class StrategyTrial(Trial):
         return torch.cat([self._predictions(task) for task in range(TASKS)])
 
     def score(self, task: int) -> float:
-        """The accuracy."""
+        """Accuracy, in per cent."""
         return float(accuracy(self._predictions(task), self.data.labels(task, "test")))
 
     def _predictions(self, task: int) -> Tensor:
@@ -118,7 +118,7 @@ class StrategyTrial(Trial):
         return self.scores.predictions
 
     def altered(self) -> str | None:
-        """The stream's tensors, or an evaluation's batch."""
+        """A message if the stream's tensors or an evaluation's batch were altered."""
         for name in ("x", "y"):
             if not torch.equal(getattr(self.digits.tensors, name), getattr(self.data, name)):
                 return f"tensor_stream.{name} was altered: work on a copy, .clone()"
@@ -127,34 +127,34 @@ class StrategyTrial(Trial):
         return None
 
     def at_start(self, look: Callable[[], T], rows: Rows | None = None) -> T:
-        """Stop training where its first epoch begins."""
-        self.done += 1
-        experience = self.digits.train[self.done - 1]
+        """Call `look` at the start of the first epoch, and stop training there."""
+        self.finished += 1
+        experience = self.digits.train[self.finished - 1]
         if rows is not None:
             experience = self._cut(rows)
         self.strategy.plugins = [_Look(look), *self.strategy.plugins]
-        seed(self.training_seed, self.done)
+        seed(self.training_seed, self.finished)
         try:
             self.strategy.train([experience], eval_streams=[])
-        except _Enough as end:
-            found: T = end.found
-            return found
+        except _StopTraining as stop:
+            result: T = stop.result
+            return result
         raise AssertionError("training had no epoch")
 
     def _cut(self, rows: Rows) -> Any:
-        """An experience of so much of the current task, which the strategy cuts batches from."""
+        """An experience with these rows of the current task; the strategy cuts its batches."""
         train = list(self.data.train)
-        train[self.done - 1] = rows(train[self.done - 1])
+        train[self.finished - 1] = rows(train[self.finished - 1])
         self.strategy.tensor_stream = cut = dataclasses.replace(self.data, train=tuple(train))
-        return to_avalanche(cut).train_stream[self.done - 1]
+        return to_avalanche(cut).train_stream[self.finished - 1]
 
     @property
     def points(self) -> int:
-        """Of the data that the strategy has adapted."""
+        """Number of points of the strategy's adapted data."""
         return len(self.strategy.adapted_dataset)
 
     def batches(self, size: int, *, only_full: bool) -> Iterator[int]:
-        """Those of the strategy's loader."""
+        """Yield the sizes of the batches of the strategy's loader."""
         strategy = self.strategy
         strategy.train_mb_size, strategy.drop_last = size, only_full
         strategy.make_train_dataloader()
@@ -164,27 +164,27 @@ class StrategyTrial(Trial):
             yield len(strategy.mb_y)
 
     def look(self, look: Callable[[Any], T], drawn_from: int = 2) -> tuple[T, float]:
-        """As the strategy's `training_epoch` does it."""
+        """Run the passes of the strategy's `training_epoch`."""
         strategy = self.strategy
         seed(1)
         strategy.optimizer.zero_grad()
         strategy.mb_output = strategy.forward()
         seed(drawn_from)
-        found = look(strategy.penalty())
+        result = look(strategy.penalty())
         seed(drawn_from)
         strategy.loss = strategy._make_empty_loss() + strategy.criterion()
-        strategy.backward()  # in which a method may put back what its forward pass has drawn
-        return found, float(strategy.loss.detach())
+        strategy.backward()  # in which a method may undo the draw of its forward pass
+        return result, float(strategy.loss.detach())
 
     @contextmanager
-    def given(self, rows: Rows, batch: int) -> Iterator[Any]:
-        """Another experience in the strategy, and batches of another size."""
+    def replaced_points(self, rows: Rows, batch: int) -> Iterator[Any]:
+        """Replace the strategy's experience and its batch sizes."""
         strategy = self.strategy
         names = (
             *("experience", "adapted_dataset", "tensor_stream", "dataloader"),
             *("train_mb_size", "eval_mb_size"),
         )
-        before = {name: getattr(strategy, name) for name in names}
+        original = {name: getattr(strategy, name) for name in names}
         strategy.experience = self._cut(rows)
         strategy.adapted_dataset = strategy.experience.dataset
         strategy.train_mb_size = strategy.eval_mb_size = batch
@@ -192,14 +192,14 @@ class StrategyTrial(Trial):
         try:
             yield strategy.experience
         finally:
-            for name, value in before.items():
+            for name, value in original.items():
                 setattr(strategy, name, value)
 
 
-class _Enough(Exception):
-    def __init__(self, found: Any) -> None:
+class _StopTraining(Exception):
+    def __init__(self, result: Any) -> None:
         super().__init__()
-        self.found = found
+        self.result = result
 
 
 class _Look(SupervisedPlugin):  # type: ignore[misc]
@@ -208,21 +208,21 @@ class _Look(SupervisedPlugin):  # type: ignore[misc]
         self.look = look
 
     def before_training_epoch(self, strategy: Any, **kwargs: Any) -> None:
-        raise _Enough(self.look())
+        raise _StopTraining(self.look())
 
     def after_backward(self, strategy: Any, **kwargs: Any) -> None:
-        """Never called; it tells a method that makes gradients on demand that they are wanted."""
+        """Do nothing: a plugin with this hook makes methods compute `.grad`."""
 
 
 class _Watch(SupervisedPlugin):  # type: ignore[misc]
-    """Sees whether evaluation writes to the inputs, which it shares with the next evaluation."""
+    """Detect whether evaluation writes to its inputs, which the next evaluation shares."""
 
     def __init__(self) -> None:
         super().__init__()
         self.altered = False
 
     def before_eval_iteration(self, strategy: Any, **kwargs: Any) -> None:
-        self.before = [tensor.clone() for tensor in strategy.mbatch[:2]]
+        self.copies = [tensor.clone() for tensor in strategy.mbatch[:2]]
 
     def after_eval_iteration(self, strategy: Any, **kwargs: Any) -> None:
-        self.altered |= not all(map(torch.equal, self.before, strategy.mbatch))
+        self.altered |= not all(map(torch.equal, self.copies, strategy.mbatch))

@@ -1,4 +1,4 @@
-"""The streams on which a method is tried, each a sequence of three small tasks."""
+"""The streams on which a method is checked, each a sequence of three small tasks."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from vcl_radial.conformance.trial import Trial
 
 @dataclass(frozen=True)
 class Stream:
-    """What a method is tried on.
+    """Data on which a method is checked.
 
     Attributes:
-        name: of what a method serves that can be trained on it.
-        where: it was seen, in a sentence.
+        name: name of the data that a method supports if it can be trained on the stream.
+        phrase: name of the stream inside a sentence.
         trial: makes a trial of a recipe.
     """
 
     name: str
-    where: str
+    phrase: str
     trial: Callable[..., Trial]
 
 
 def convolutions(shape: Sequence[int]) -> nn.Module:
     """Features `[B, 128]` of images `[B, 1, 8, 8]`."""
-    first, second = nn.Conv2d(shape[0], 8, 3), nn.Conv2d(8, 8, 3)
-    return nn.Sequential(first, nn.ReLU(), second, nn.ReLU(), nn.Flatten())
+    lower, upper = nn.Conv2d(shape[0], 8, 3), nn.Conv2d(8, 8, 3)
+    return nn.Sequential(lower, nn.ReLU(), upper, nn.ReLU(), nn.Flatten())
 
 
 def norms(shape: Sequence[int]) -> nn.Module:
@@ -49,7 +49,7 @@ ONE_HEAD = Stream(
     partial(StrategyTrial, heads="single"),
 )
 CLASSES = SEVERAL_HEADS, ONE_HEAD
-"""Those on which the network is that of the recipe."""
+"""The streams that use the recipe's network."""
 NUMBERS = Stream("numbers", "on numbers", NumbersTrial)
 CONVOLUTIONS = Stream(
     "convolutions",

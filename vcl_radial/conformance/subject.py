@@ -1,4 +1,4 @@
-"""The method under check on a stream, and the trials that several checks look at."""
+"""The method under check on a stream, and the trials that several checks share."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from vcl_radial.methods.registry import find_method
 from vcl_radial.tracks.continual.settings import Recipe
 
 SHORT = 2
-"""Epochs where only equality counts: one to move the weights, one for what the first left."""
+"""Number of epochs of checks for equality; the second shows what the first one left."""
 
 
 @dataclass
@@ -32,32 +32,33 @@ class Record:
     error: Exception | None = None
 
     def look(self) -> None:
-        """Keep the model and its tensors as they are now."""
+        """Store the model and copies of its tensors."""
         assert self.trial is not None
         self.models.append(self.trial.model)
         self.states.append(self.trial.tensors())
 
     @property
-    def where(self) -> str:
-        """How far it came."""
+    def moment(self) -> str:
+        """The moment that the trial reached."""
         if self.trial is None:
             return "when it is made"
-        return f"in task {self.trial.done}" if self.trial.done else "in evaluation before training"
+        task = self.trial.finished
+        return f"in task {task}" if task else "in evaluation before training"
 
 
 class Subject:
     """A method, by its recipe, on a stream.
 
     Raises:
-        UserError: the method cannot be found or imported, does not take the recipe, or does not
-            serve the stream.
+        UserError: the method cannot be found or imported, or does not support the recipe or the
+            stream.
     """
 
     def __init__(self, recipe: Recipe, stream: Stream = SEVERAL_HEADS) -> None:
         self.recipe, self.stream = recipe, stream
         self.method: type[Any] = find_method(recipe.strategy)
         self.whole_stream = self.method.needs_whole_stream
-        # What a user can mend in the recipe is no finding; all else is for the checks to see.
+        # A fault of the recipe is the user's; the checks report all other exceptions.
         try:
             stream.trial(recipe, epochs=SHORT)
         except UserError:
@@ -66,69 +67,69 @@ class Subject:
             pass
 
     def trial(self, **settings: Any) -> Trial:
-        """A fresh trial that is evaluated once, as a run begins: now all heads are there."""
+        """A new trial that was evaluated once, like a run, so that it has all heads."""
         trial = self.fresh(**settings)
         trial.evaluate()
         return trial
 
     def fresh(self, **settings: Any) -> Trial:
-        """A fresh trial."""
+        """A new trial."""
         return self.stream.trial(self.recipe, **({"epochs": SHORT} | settings))
 
     @cached_property
     def record(self) -> Record:
-        """A trial over all tasks, or what stopped it."""
+        """The record of a trial over all tasks, or of the error that stopped it."""
         record = self._recorded()
         diverged = isinstance(record.error, Diverged)
         if record.error is None or (isinstance(record.error, VclRadialError) and not diverged):
             return record
-        # It may have broken far from its cause, which a run would have seen before.
-        looked_at = self._recorded(upkeep=True)
-        closer = isinstance(looked_at.error, Diverged if diverged else VclRadialError)
-        return looked_at if closer else record
+        # The error may be far from its cause, which the checks of a run can detect earlier.
+        checked = self._recorded(upkeep=True)
+        closer = isinstance(checked.error, Diverged if diverged else VclRadialError)
+        return checked if closer else record
 
     @property
     def main(self) -> Record:
-        """The same trial.
+        """The same record.
 
         Raises:
-            NotApplicable: it did not come to its end.
+            NotApplicable: the trial did not finish.
         """
         if self.record.error is not None:
             cause = "finite numbers" if isinstance(self.record.error, Diverged) else "runs"
-            raise NotApplicable(f"not looked at before {cause!r} is mended")
+            raise NotApplicable(f"not looked at before {cause!r} is fixed")
         return self.record
 
     @property
     def memoryless(self) -> bool:
-        """Whether the class, or the method as this recipe has it, says that it carries nothing."""
+        """Whether the class, or the method with this recipe, states that it carries nothing."""
         assert self.main.trial is not None
         return bool(self.method.memoryless or self.main.trial.method.memoryless)
 
     @property
     def closed_form(self) -> bool:
-        """Whether steps do nothing, as the class says and the method as this recipe has it."""
+        """Whether steps do nothing, by the class and by the method with this recipe."""
         assert self.main.trial is not None
-        of_recipe = vars(self.main.trial.method).get("closed_form", True)
-        return bool(self.method.closed_form and of_recipe)
+        with_recipe = vars(self.main.trial.method).get("closed_form", True)
+        return bool(self.method.closed_form and with_recipe)
 
     @cached_property
     def penalty(self) -> PenaltyView:
-        """What the penalty is at the start of task 2, at and around the consolidated weights."""
+        """The penalty at the start of task 2, at and around the consolidated weights."""
         if self.whole_stream:
             raise NotApplicable("trains once on all tasks together: there is no past")
         return view_penalty(self.trial)
 
     @cached_property
     def remembers(self) -> bool:
-        """Whether task 2 is trained otherwise after task 1 than from the same weights alone."""
+        """Whether training task 2 after task 1 differs from training it from the same weights."""
         trial = self.trial()
-        trial.take_over(self.main.states[1])
-        trial.done = 1
+        trial.load_weights(self.main.states[1])
+        trial.finished = 1
         trial.train_next()
-        after = trial.tensors()
-        trained = [name for name, _ in trial.model.named_parameters()]
-        return not all(torch.equal(after[name], self.main.states[2][name]) for name in trained)
+        tensors = trial.tensors()
+        names = [name for name, _ in trial.model.named_parameters()]
+        return not all(torch.equal(tensors[name], self.main.states[2][name]) for name in names)
 
     def _recorded(self, upkeep: bool = False) -> Record:
         record = Record()

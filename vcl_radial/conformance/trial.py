@@ -1,4 +1,4 @@
-"""One instance of a method on a stream, with every random number from seeds."""
+"""An instance of a method on a stream, with every random number from seeds."""
 
 from __future__ import annotations
 
@@ -17,54 +17,54 @@ from vcl_radial.nn import MultiHead
 from vcl_radial.system.seeds import seed_of
 
 TASKS = 3
-"""A past of one task, of two, and a head that is not trained yet after each of them."""
+"""Number of tasks: pasts of one and of two tasks, and after each a head that is not trained yet."""
 
 T = TypeVar("T")
 Rows = Callable[[Tensor], Tensor]
-"""Which rows of a task are taken, and how often."""
+"""Selects rows of a task; a row may be repeated."""
 
 
 class Trial(ABC):
-    """A method made from a recipe as a run makes it, and trained step by step.
+    """A method made from a recipe like in a run, and trained step by step.
 
     Attributes:
-        learner: the method, or the strategy that drives it: both have `penalty()`, its weight,
-            `loss_value` and a state.
+        learner: the method, or its strategy: both have `penalty()`, its weight, `loss_value` and a
+            state.
         method: the method.
-        done: steps so far.
-        training_seed: of the batches and the weight samples; the first weights keep their seed.
+        finished: number of finished steps.
+        training_seed: seed of the batches and weight samples, not of the initial weights.
     """
 
     HOOK: ClassVar[str]
-    """What the learner is called with where a task ends."""
+    """Name of the learner's method that is called at the end of a task."""
     SCORE: ClassVar[str]
-    """What `score` gives, in words."""
+    """Text after the value of `score` in a message."""
     CHANCE: ClassVar[str]
-    """What it is without learning, in words."""
+    """Text about the score without learning."""
     ENOUGH: ClassVar[float]
-    """What it is well above that."""
+    """Smallest score that is well above chance."""
 
     learner: Any
     method: Method
     training_seed: int
-    done = 0
+    finished = 0
 
     @property
     @abstractmethod
     def model(self) -> nn.Module:
-        """What is trained."""
+        """The model that is trained."""
 
     @property
     def steps(self) -> list[list[int]]:
-        """The tasks that are trained at a time: one, or all for a method that wants them all."""
+        """The tasks of each training step: one, or all if the method needs the whole stream."""
         tasks = list(range(TASKS))
         return [tasks] if self.learner.needs_whole_stream else [[task] for task in tasks]
 
     def train_next(self) -> None:
         """Train on the next task, with randomness from (seed, task) alone as in a run."""
-        self.done += 1
-        seed(self.training_seed, self.done)
-        self.train(self.steps[self.done - 1])
+        self.finished += 1
+        seed(self.training_seed, self.finished)
+        self.train(self.steps[self.finished - 1])
 
     @abstractmethod
     def train(self, tasks: list[int]) -> None:
@@ -72,15 +72,15 @@ class Trial(ABC):
 
     @abstractmethod
     def evaluate(self) -> Tensor:
-        """What is predicted of all tasks' test inputs."""
+        """The predictions of all tasks' test inputs."""
 
     @abstractmethod
     def score(self, task: int) -> float:
-        """How well a task's test targets are predicted, in per cent."""
+        """The score of the predictions of a task's test targets, in per cent."""
 
     @abstractmethod
     def altered(self) -> str | None:
-        """What has been written to of the data, in words; the trial has a copy of them."""
+        """A message about data that the method altered, if any; the trial has a copy of them."""
 
     def tensors(self) -> dict[str, Tensor]:
         """Copies of all parameters and buffers, and of what the likelihood has learned."""
@@ -88,16 +88,16 @@ class Trial(ABC):
         state |= {f"likelihood.{k}": v for k, v in self.method.likelihood.state_dict().items()}
         return {name: v.detach().clone() for name, v in state.items() if isinstance(v, Tensor)}
 
-    def take_over(self, tensors: Mapping[str, Tensor]) -> None:
-        """Take over parameters and likelihood, and nothing else that a past has left."""
+    def load_weights(self, tensors: Mapping[str, Tensor]) -> None:
+        """Load parameters and likelihood, and nothing else of a past."""
         with torch.no_grad():
             for name, parameter in self.model.named_parameters():
                 parameter.copy_(tensors[name])
         learned = {k: tensors[f"likelihood.{k}"] for k in self.method.likelihood.state_dict()}
         self.method.likelihood.load_state_dict(learned)
 
-    def names_of_heads(self) -> dict[int, tuple[str, ...]]:
-        """How the names of the tensors of a task's heads start; empty with one head for all."""
+    def head_prefixes(self) -> dict[int, tuple[str, ...]]:
+        """The prefixes of the tensor names of each task's heads; empty with one head for all."""
         names: dict[int, tuple[str, ...]] = {}
         for name, module in self.model.named_modules():
             if isinstance(module, MultiHead):
@@ -105,33 +105,33 @@ class Trial(ABC):
                     names[task] = (*names.get(task, ()), f"{name}.heads.{task}.")
         return names
 
-    # At the start of the next task, before its first step.
+    # These work at the start of the next task, before its first step.
 
     @abstractmethod
     def at_start(self, look: Callable[[], T], rows: Rows | None = None) -> T:
-        """Call `look` when the next task, or so much of it, has begun, and end the trial there."""
+        """Call `look` after the next task, or these rows of it, has begun, and end the trial."""
 
     @property
     @abstractmethod
     def points(self) -> int:
-        """N, the training points of the task."""
+        """N, the number of training points of the task."""
 
     @abstractmethod
     def batches(self, size: int, *, only_full: bool) -> Iterator[int]:
-        """Make one shuffled mini-batch after another the current one, and yield its points."""
+        """Make each shuffled mini-batch the current one, and yield its number of points."""
 
     @abstractmethod
     def look(self, look: Callable[[Any], T], drawn_from: int = 2) -> tuple[T, float]:
-        """What `look` gives of the penalty, and the loss of the current batch, nats per point.
+        """The result of `look(penalty)`, and the loss of the current batch in nats per point.
 
-        It is called where training asks for the penalty: between forward and backward pass.
+        `look` is called between forward and backward pass, where training computes the penalty.
         """
 
     @abstractmethod
-    def given(self, rows: Rows, batch: int) -> AbstractContextManager[Any]:
-        """Inside, all is as if the task had these rows, in batches of this size.
+    def replaced_points(self, rows: Rows, batch: int) -> AbstractContextManager[Any]:
+        """Give the task these rows, in batches of this size, inside the context.
 
-        Gives what `HOOK` is called with.
+        The context's value is the argument of `HOOK`.
         """
 
 
@@ -152,9 +152,9 @@ def random_states() -> Mapping[str, Any]:
     }
 
 
-def same_states(some: Mapping[str, Any], others: Mapping[str, Any]) -> bool:
-    """Whether the generators would go on to the same numbers."""
-    return all(_same(state, others[name]) for name, state in some.items())
+def same_states(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
+    """Whether generators with these states draw the same numbers."""
+    return all(_same(state, b[name]) for name, state in a.items())
 
 
 def _same(a: Any, b: Any) -> bool:

@@ -1,4 +1,4 @@
-"""What one check found, in words."""
+"""The outcome of a check."""
 
 from __future__ import annotations
 
@@ -15,38 +15,38 @@ Outcome = Literal["ok", "fault", "skipped"]
 
 @dataclass(frozen=True)
 class Verdict:
-    """The outcome of one check: `words` say what was seen, or what is wrong and how to mend it."""
+    """The outcome of one check: `message` states a result, or a fault and its fix."""
 
     name: str
     outcome: Outcome
-    words: str
+    message: str
 
     def __str__(self) -> str:
         mark = "FAULT" if self.outcome == "fault" else self.outcome
-        return f"{mark:8} {self.name}: {self.words}"
+        return f"{mark:8} {self.name}: {self.message}"
 
 
 class Fault(Exception):
-    """The method does not keep what a check asks for."""
+    """The method fails a check."""
 
 
 class NotApplicable(Exception):
-    """A check that says nothing about this method, or that another fault keeps from looking."""
+    """A check does not apply to this method, or another fault prevents it."""
 
 
 def description(error: BaseException, subject: type[Any]) -> str:
-    """An exception in one line; it begins with the class where no file of the user's was at work.
+    """An exception in one line; it begins with the class if no file of the user's is in the trace.
 
     Args:
-        error: what was raised.
+        error: the exception.
         subject: the class under check.
     """
     line = format_error(error, subject)
     modules = [sys.modules.get(cls.__module__) for cls in subject.__mro__]
     roots = ("vcl_radial", "avalanche", "torch")
     files = {m.__file__ for m in modules if m and hasattr(m, "__file__") and _root(m) not in roots}
-    at_work = {frame.filename for frame in traceback.extract_tb(error.__traceback__)}
-    if isinstance(error, VclRadialError) or files & at_work:
+    in_trace = {frame.filename for frame in traceback.extract_tb(error.__traceback__)}
+    if isinstance(error, VclRadialError) or files & in_trace:
         return line
     return f"{subject.__name__}: {line}"
 
