@@ -61,7 +61,7 @@ def table(patients=40, shift=0, name="drawn"):
 def pixels(**keys):
     """As they are drawn: the local normalisation would take their brightness away."""
     return load_pixels(
-        table(**keys), 16, crop=False, normalise="none", jobs=1, tell=lambda line: None
+        table(**keys), 16, crop=False, normalise="none", jobs=1, report=lambda line: None
     )
 
 

@@ -1,7 +1,7 @@
 """The cells of a table: plain numbers, missing values, and numbers as other programs write them.
 
-A cell that may mean a number and is none in plain ASCII is never taken for a text, which would turn
-a column of numbers into one input for each of its values.
+A cell that may be a number but is not one in plain ASCII never counts as a text, which would turn a
+column of numbers into one input for each of its values.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import Final
 
 NUMBER_WORDS: Final = frozenset({"inf", "infinity", "true", "false"})
-"""Texts, in small letters, that are no names in a column that holds numbers."""
+"""Texts, in lower case, that are not names in a column that contains numbers."""
 
 _PLAIN = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
@@ -43,32 +43,32 @@ _AROUND = re.compile(r"#\s*[^\s\d#+\-/:_][^\d#]*|[^\W\d_]+\.?\s+#|.*[(\[{].*#.*[
 
 
 def plain_number(text: str) -> float | None:
-    """The number that a cell of ASCII digits, sign, point and exponent holds; None of another."""
+    """The number in a cell of ASCII digits, sign, point and exponent; None for other cells."""
     return float(text) if _PLAIN.fullmatch(text) else None
 
 
 def is_missing(text: str) -> bool:
-    """Whether a cell stands for a value that is not there."""
+    """Whether a cell stands for a missing value."""
     return _MISSING.fullmatch(text) is not None
 
 
 def may_be_number(text: str) -> bool:
-    """Whether a locale, a spreadsheet or a programming language writes a number so.
+    """Whether a locale, a spreadsheet or a programming language may write a number like this.
 
-    Beside the digits there is nothing but separators of groups of three digits, a decimal mark, an
-    exponent, and around them signs, brackets, spaces, a currency or a per cent.
+    Beside digits there may be separators of groups of three digits, a decimal mark and an exponent,
+    and around them signs, brackets, spaces, a currency or a per cent sign.
     """
-    shown = unicodedata.normalize("NFKC", text.replace("´", "'"))
-    kinds = [(c, unicodedata.category(c)) for c in shown]
+    normal = unicodedata.normalize("NFKC", text.replace("´", "'"))
+    kinds = [(c, unicodedata.category(c)) for c in normal]
     bare = "".join("¤" if kind == "Sc" else c for c, kind in kinds if kind != "Cf")
     return _WRITTEN.fullmatch(bare) is not None
 
 
 def words_around_numbers(texts: Iterable[str]) -> str | None:
-    """What stands around one number in every text, `#` for the number; None where there is none.
+    """The common text around one number in all texts, with `#` for the number; None without one.
 
-    A unit, a suffix, a currency or a call (`# kg`, `R #`, `tensor(#)`) makes no texts of numbers. A
-    code does, such as `A7` or `10-20`.
+    Numbers with a unit, a suffix, a currency or a call (`# kg`, `R #`, `tensor(#)`) are not texts.
+    Codes such as `A7` or `10-20` are texts.
     """
     forms = {_NUMBER.sub("#", text) for text in texts}
     (form,) = forms if len(forms) == 1 else ("",)

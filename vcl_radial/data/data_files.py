@@ -1,6 +1,6 @@
-"""The data files of a user: where they lie, and whether all of them are there.
+"""The data files of a user: their folders, and whether all files exist.
 
-Only paths are looked at and nothing heavy is imported, so that a command can check its data before
+The module checks only paths and imports nothing heavy, so that a command can check its data before
 it imports PyTorch. The files are only read; downloads go to the cache folder (`streams.folders`).
 """
 
@@ -33,23 +33,23 @@ PUBLISHED_FOLDERS = {
     "mnist": "MNIST",
     "notmnist-small": "notMNIST-small",
 }
-"""The folder of a published data set; of one that is downloaded also its class in torchvision."""
+"""Folders of published data sets; for downloaded ones also their classes in torchvision."""
 
 NEVER_DOWNLOADED = ("notmnist-small",)
-"""Published data sets without a licence: they are read where a user has put them."""
+"""Published data sets without a licence, which are read from the user's folder."""
 
 FOLDER_DATASETS = ("idx-folder", "image-folder")
-"""Data sets that are whatever a user's folder holds."""
+"""Data sets that consist of the files in a user's folder."""
 
 IMAGE_KEYS = ("image_size", "test_share", "test_seed")
-"""Keys of a stream that say how an image folder is read."""
+"""Keys of a stream for reading an image folder."""
 
 TEST_SHARE = 0.2
-"""Of the images of each class, where a folder has no test part."""
+"""Test part's share of each class's images, if a folder has no test part."""
 
 
 STREAM_KEYS = (*IMAGE_KEYS, "features")
-"""Keys of a stream that say how its data are read."""
+"""Keys of a stream for reading its data."""
 
 
 @dataclass(frozen=True)
@@ -58,12 +58,12 @@ class ImageFiles:
 
     Attributes:
         root: the folder.
-        class_names: names of the class folders, sorted as torchvision's `ImageFolder` does.
-        train: the training files of each class.
-        test: the test files of each class.
-        left_out: files in class folders that are no images by their ending, and images that lie in
+        class_names: names of the class folders, sorted as in torchvision's `ImageFolder`.
+        train: training files of each class.
+        test: test files of each class.
+        left_out: files in class folders that are not images by their ending, and images that lie in
             no class folder or twice in one.
-        validation: the validation files of each class; empty if the folder has no such part.
+        validation: validation files of each class; empty if the folder has no such part.
     """
 
     root: Path
@@ -78,18 +78,18 @@ class ImageFiles:
 
 
 def check_data(dataset: str, data_dir: Path | None) -> None:
-    """See that the files of a data set are there, without opening one.
+    """Check that the files of a data set exist, without opening one.
 
-    A published data set that is not in the user's folder is looked for nowhere else; without such
-    a folder it is downloaded, if it has a licence, so nothing is checked.
+    If the user names a folder, a published data set is searched for only there; without a folder it
+    is downloaded, if it has a licence, so nothing is checked.
 
     Args:
-        dataset: its name; see `vcl_radial.data.streams.load_dataset`.
+        dataset: name of the data set; see `vcl_radial.data.streams.load_dataset`.
         data_dir: the folder of `--data-dir`.
 
     Raises:
-        UserError: a folder is wanted and none was named, or it does not exist.
-        DataError: files are missing, or folders are not laid out as they have to be.
+        UserError: a folder is needed and not named, or it does not exist.
+        DataError: files are missing, or folders have a wrong layout.
     """
     if dataset == "idx-folder":
         user_files(required_root(dataset, data_dir), None)
@@ -100,10 +100,10 @@ def check_data(dataset: str, data_dir: Path | None) -> None:
 
 
 def files_checksum(paths: Sequence[Path]) -> str:
-    """Of the bytes of files, in this order, whatever folder they lie in and however compressed.
+    """Checksum of the files' bytes, in this order, independent of their folder and compression.
 
     Raises:
-        DataError: one is not there or cannot be read.
+        DataError: a file does not exist or cannot be read.
     """
     try:
         stats = [path.stat() for path in paths]
@@ -121,11 +121,11 @@ def _checksum(paths: tuple[Path, ...], stats: tuple[tuple[int, ...], ...]) -> st
     content = hashlib.sha256()
     for path in paths:
         content.update(path.name.encode() + b"\0")
-        begun = content.copy()
+        start = content.copy()
         try:  # decompressed: the header of a .gz file has the time of the compression
             _update(content, open_data(path))
-        except (gzip.BadGzipFile, EOFError, zlib.error):  # damaged: whoever reads it says so
-            content = begun
+        except (gzip.BadGzipFile, EOFError, zlib.error):  # damaged: reading it reports that
+            content = start
             _update(content, open_file(path))
     return content.hexdigest()[:16]
 
@@ -196,7 +196,7 @@ def published_root(dataset: str, data_dir: Path | None) -> Path | None:
 
 
 def folder_name(dataset: str, data_dir: Path | None) -> str | None:
-    """Return the name of the folder that is the data set; None of a set with a name of its own.
+    """Return the name of the folder if it is the data set; None for a set with its own name.
 
     Raises:
         UserError: No folder was named, or it does not exist.
@@ -207,7 +207,7 @@ def folder_name(dataset: str, data_dir: Path | None) -> str | None:
 
 
 def expanded(path: Path) -> Path:
-    """With a home folder in place of `~`; as it stands where nobody of that name is known."""
+    """The path with a home folder for `~`; unchanged if the user is unknown."""
     try:
         return path.expanduser()
     except RuntimeError:
@@ -215,10 +215,10 @@ def expanded(path: Path) -> Path:
 
 
 def checked_folder(folder: str | Path | None) -> Path | None:
-    """The folder of the data that a caller names; None for the usual places.
+    """The data folder that a caller names; None for the usual folders.
 
     Raises:
-        UserError: it is not there.
+        UserError: the folder does not exist.
     """
     if folder is None:
         return None
@@ -228,10 +228,10 @@ def checked_folder(folder: str | Path | None) -> Path | None:
 
 
 def find_idx(folder: Path, name: str) -> Path | None:
-    """Return the file `name.gz` or else `name` in `folder`; None if neither is there.
+    """Return the file `name.gz` or else `name` in `folder`; None if neither exists.
 
     The compressed file comes first because it is the published one: a plain file beside it was
-    extracted from it, perhaps not to the end.
+    extracted from it, perhaps incompletely.
     """
     for candidate in (folder / f"{name}.gz", folder / name):
         if candidate.is_file():
@@ -240,7 +240,7 @@ def find_idx(folder: Path, name: str) -> Path | None:
 
 
 def idx_files(folder: Path) -> dict[str, Path]:
-    """Return the paths of those of `IDX_NAMES` that are in a folder."""
+    """Return the paths of the files of `IDX_NAMES` that are in a folder."""
     paths = {name: find_idx(folder, name) for name in IDX_NAMES}
     return {name: path for name, path in paths.items() if path is not None}
 
@@ -256,31 +256,31 @@ def user_files(root: Path, folder: str | None) -> dict[str, Path]:
         The path of each of `IDX_NAMES`, all from one folder.
 
     Raises:
-        DataError: No place holds all four files; names what is missing in the likeliest one.
+        DataError: No folder has all four files; names what is missing in the likeliest one.
     """
-    places = [root, root / "raw"]
+    folders = [root, root / "raw"]
     if folder is not None:
-        places = [root / folder / "raw", root / "raw", root]
-    found = [idx_files(place) for place in places]
-    # A tie (no file at all) points the user to the first, the conventional place.
-    best = max(range(len(places)), key=lambda i: len(found[i]))
-    missing = [name for name in IDX_NAMES if name not in found[best]]
+        folders = [root / folder / "raw", root / "raw", root]
+    candidates = [idx_files(path) for path in folders]
+    # A tie (no file at all) names the first, the conventional folder.
+    best = max(range(len(folders)), key=lambda i: len(candidates[i]))
+    missing = [name for name in IDX_NAMES if name not in candidates[best]]
     if missing:
         files = "the published files" if folder is not None else "them"
         raise DataError(
             f"lacks {', '.join(f'{name}[.gz]' for name in missing)}: "
             f"copy {files} there, or name another data folder with --data-dir",
-            at=places[best],
+            at=folders[best],
         )
-    return found[best]
+    return candidates[best]
 
 
 def user_images(data_dir: Path | None) -> ImageFiles:
-    """The `image_files` of the user's folder; one that a variable names may be for other data.
+    """The `image_files` of the user's folder; the variable's folder may be for other data.
 
     Raises:
         UserError: No folder was named, or it does not exist.
-        DataError: It is not laid out as it has to be.
+        DataError: The folder has a wrong layout.
     """
     root = required_root("image-folder", data_dir)
     try:
@@ -298,19 +298,19 @@ def image_files(root: Path, *, test_share: float = TEST_SHARE, seed: int = 0) ->
     """Find the image files of `root/{train,test}/CLASS/` or, split by a share, of `root/CLASS/`.
 
     A part may have another name (`class_folders.part_of`), and `root/val/CLASS/` is the validation
-    part. Files count with folders inside a class folder, in the order of their paths; names that
-    begin with a dot do not. Without `train` and `test`, of the n images of each class
-    round(test_share n), but one at least and n - 1 at most, are its test images. Which ones depends
-    on the seed, the class's name and the names of its files alone.
+    part. Files in folders inside a class folder count, in the order of their paths; names that
+    begin with a dot do not. Without `train` and `test`, round(test_share n) of the n images of each
+    class, but at least one and at most n - 1, are its test images. The choice depends only on the
+    seed, the class's name and the names of its files.
 
     Args:
         root: The folder.
-        test_share: The share of each class's images that is the test part.
-        seed: Of that choice.
+        test_share: The test part's share of each class's images.
+        seed: Seed of that choice.
 
     Raises:
-        DataError: A class has no image in a part, there are fewer than two classes, what is a class
-            is not clear, two classes share files, or a folder cannot be read; names it.
+        DataError: A class has no image in a part, there are fewer than two classes, the classes are
+            not clear, two classes share files, or a folder cannot be read; names it.
     """
     if idx_files(root) or idx_files(root / "raw"):
         raise DataError("holds IDX files: read them with --set stream.dataset=idx-folder", at=root)
@@ -322,11 +322,11 @@ def image_files(root: Path, *, test_share: float = TEST_SHARE, seed: int = 0) ->
         raise DataError("its folders are nested too deeply", at=root) from None
     for part, names in classes.items():
         for name in sorted(names.keys() ^ classes.get("train", names).keys()):
-            here, lacking = (part, "train") if name in names else ("train", part)
+            present, absent = (part, "train") if name in names else ("train", part)
             raise DataError(
-                f"is a class that {parts[lacking]} lacks: add "
-                f"{parts[lacking] / name} with its images, or take {classes[here][name]} away",
-                at=classes[here][name],
+                f"is a class that {parts[absent]} lacks: add "
+                f"{parts[absent] / name} with its images, or take {classes[present][name]} away",
+                at=classes[present][name],
             )
     files = dict(zip(classes, by_part, strict=True))
     if "" in files:

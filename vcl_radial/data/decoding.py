@@ -21,54 +21,54 @@ if TYPE_CHECKING:
     from PIL import Image
 
 FORMATS: Final = ("JPEG", "PNG", "PPM", "BMP", "TIFF", "WEBP")
-"""Formats of pictures that are read, by Pillow's names: those of `class_folders.IMAGE_ENDINGS`."""
+"""Pillow's names of the formats of `class_folders.IMAGE_ENDINGS`."""
 
 _BYTES: Final = 256 << 20
-"""Bytes of a picture's file at most."""
+"""Largest size of a picture's file, in bytes."""
 _PIXELS: Final = 89_478_485
-"""Pixels of a picture at most: those from which on Pillow warns of a bomb."""
+"""Largest number of pixels of a picture, above which Pillow warns of a decompression bomb."""
 
 ReportProgress = Callable[[str], None]
 """Takes a line for the user."""
 
 _PATIENCE = 2.0
-"""Seconds until the first line of progress where there is no terminal."""
+"""Seconds until the first line of progress without a terminal."""
 _EVERY = 20.0
 """Seconds between two lines."""
 _CHUNK = 16
-"""Pictures that a thread decodes at a time, where there are many."""
+"""Number of pictures that a thread decodes at a time, if there are many."""
 
 S = TypeVar("S")
 T = TypeVar("T")
 
 
 class Unreadable(Exception):
-    """A picture cannot be read; says why in a few words."""
+    """A picture cannot be read; the message states the reason."""
 
 
-def tell_user(line: str) -> None:
+def print_progress(line: str) -> None:
     """Print a line on the standard error output."""
     print(f"vcl-radial: {line}", file=sys.stderr)
 
 
 def read_picture(path: Path, edge: int | None = None) -> Image.Image:
-    """Return a picture in 8 bits per channel, grey (L) or RGB, turned as its EXIF entry says.
+    """Return a picture in 8 bits per channel, grey (L) or RGB, rotated by its EXIF entry.
 
-    Pixels of 16 bits keep their upper 8. Transparency is left out.
+    Pixels of 16 bits keep their upper 8. Transparency is dropped.
 
     Args:
-        path: a file in one of `FORMATS`.
-        edge: a JPEG whose edges are twice as long or longer is decoded at a smaller scale, with
-            edges of at least so many pixels; None: as it is.
+        path: file in one of `FORMATS`.
+        edge: a JPEG with edges of at least twice this length is decoded at a smaller scale, with
+            edges of at least this length, in pixels; None: at full scale.
 
     Raises:
-        Unreadable: the file is missing, no regular one, must not be read, is damaged or too large,
-            or is no picture or one with 32 bits per channel.
+        Unreadable: the file is missing, not regular, not permitted, damaged or too large, or it is
+            no picture or has 32 bits per channel.
     """
     from PIL import Image, UnidentifiedImageError
 
     try:
-        # Without `formats`, Pillow hands PostScript under any name to Ghostscript.
+        # Without `formats`, Pillow would run Ghostscript on PostScript with any file name.
         with Image.open(io.BytesIO(read_bytes(path, _BYTES)), formats=FORMATS) as picture:
             return _in_8_bits(picture, edge)
     except (Unreadable, MemoryError):
@@ -77,7 +77,7 @@ def read_picture(path: Path, edge: int | None = None) -> Image.Image:
         raise Unreadable("the file is missing") from None
     except UnidentifiedImageError:
         raise Unreadable(f"its format is none of {', '.join(FORMATS)}") from None
-    except Exception as error:  # Pillow's decoders raise all kinds where bytes are damaged
+    except Exception as error:  # Pillow's decoders raise all kinds of errors on damaged bytes
         why = getattr(error, "strerror", None) or " ".join(str(error).split())
         raise Unreadable(why or type(error).__name__) from None
 
@@ -89,7 +89,7 @@ def _in_8_bits(picture: Image.Image, edge: int | None) -> Image.Image:
         raise Unreadable(f"its {picture.width}x{picture.height} pixels are more than {_PIXELS:,}")
     if edge is not None:
         picture.draft(None, (edge, edge))
-    # Of a PNG or PGM, Pillow has the 16 bits of a pixel in 32.
+    # Pillow stores the 16-bit pixels of a PNG or PGM in 32 bits.
     deep = picture.mode.startswith("I;16") or (
         picture.mode == "I" and picture.format in ("PNG", "PPM")
     )
@@ -112,28 +112,28 @@ def _upper_bits(picture: Image.Image) -> Image.Image:
 
 
 def processors() -> int:
-    """How many this process may use."""
+    """The number of processors that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def decoded(
-    function: Callable[[S], T], items: Sequence[S], jobs: int, words: str, tell: ReportProgress
+    function: Callable[[S], T], items: Sequence[S], jobs: int, title: str, report: ReportProgress
 ) -> Iterator[T]:
-    """The function of each item, in order, with a bar on a terminal and now and then a line else.
+    """The function of each item, in order, with a progress bar, or lines without a terminal.
 
     Args:
         function: decodes an item.
-        items: to be decoded.
-        jobs: how many at a time: threads, since decoders let go of the interpreter.
-        words: what is decoded, for the progress.
-        tell: takes a line for the user where there is no terminal.
+        items: items to decode.
+        jobs: number of threads; decoders release the interpreter lock.
+        title: title of the progress.
+        report: takes a line for the user if there is no terminal.
     """
     pool = ThreadPoolExecutor(jobs)
     try:
         results = _in_order(pool, function, items, 4 * jobs)
-        yield from _shown(results, len(items), words, tell)
+        yield from _with_progress(results, len(items), title, report)
     finally:
         pool.shutdown(cancel_futures=True)
 
@@ -141,7 +141,7 @@ def decoded(
 def _in_order(
     pool: ThreadPoolExecutor, function: Callable[[S], T], items: Sequence[S], ahead: int
 ) -> Iterator[T]:
-    """As `pool.map`, but never more than so many chunks ahead: results may be large."""
+    """Like `pool.map`, but at most `ahead` chunks ahead, since results may be large."""
     size = max(1, min(_CHUNK, len(items) // (2 * ahead)))
 
     def chunk(start: int) -> list[T]:
@@ -152,21 +152,23 @@ def _in_order(
         waiting.append(pool.submit(chunk, start))
         if len(waiting) > ahead:
             yield from waiting.popleft().result()
-    for last in waiting:
-        yield from last.result()
+    for future in waiting:
+        yield from future.result()
 
 
-def _shown(items: Iterable[T], total: int, words: str, tell: ReportProgress) -> Iterator[T]:
+def _with_progress(
+    items: Iterable[T], total: int, title: str, report: ReportProgress
+) -> Iterator[T]:
     if sys.stderr.isatty():
         from rich.console import Console
         from rich.progress import Progress
 
         with Progress(console=Console(file=terminal(sys.stderr)), transient=True) as bar:
-            yield from bar.track(items, total, description=words)
+            yield from bar.track(items, total, description=title)
         return
     due = time.monotonic() + _PATIENCE
     for count, item in enumerate(items, start=1):
         yield item
         if time.monotonic() > due:
             due = time.monotonic() + _EVERY
-            tell(f"{words}: {count} of {total}")
+            report(f"{title}: {count} of {total}")

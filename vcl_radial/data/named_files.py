@@ -1,6 +1,6 @@
-"""The files that a benchmark names, a CSV table or features of images: their headers.
+"""Checks of the headers of files that a benchmark names: a CSV table or features of images.
 
-Nothing heavy is imported, so that a command sees at once that a file is not what it should be.
+The module imports nothing heavy, so that a command can report a wrong file at once.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from vcl_radial.files.reading import LARGE, open_file
 from vcl_radial.files.rows import read_rows
 
 _SHOWN: Final = 20
-"""Columns that a message lists."""
+"""Number of columns that a message lists."""
 
 
 def check_feature_file(path: Path, rows: tuple[int, int] | None = None) -> None:
-    """See that a file has the arrays `train` `[N, D]` and `test` `[M, D]`, by their headers.
+    """Check that a file has the arrays `train` `[N, D]` and `test` `[M, D]`, by their headers.
 
     Args:
-        path: of an .npz file.
-        rows: N and M, where they are known.
+        path: path of an .npz file.
+        rows: N and M, if they are known.
 
     Raises:
-        DataError: it is not there, is no .npz file, or its arrays are not of these shapes.
+        DataError: the file does not exist, is not an .npz file, or its arrays have other shapes.
     """
     try:
         with open_file(path) as content, zipfile.ZipFile(content) as file:
@@ -56,10 +56,10 @@ def check_feature_file(path: Path, rows: tuple[int, int] | None = None) -> None:
 
 
 def _width(path: Path, file: zipfile.ZipFile, name: str, count: int | None) -> int:
-    """D of an array of a feature file, of `count` rows where that is known.
+    """The width D of an array of a feature file; `count` is its number of rows, if known.
 
     Raises:
-        DataError: it is of another shape or size, or not of real numbers.
+        DataError: the array has another shape or size, or no real numbers.
     """
     from numpy.lib import format as npy
 
@@ -81,29 +81,29 @@ def _width(path: Path, file: zipfile.ZipFile, name: str, count: int | None) -> i
     return int(shape[1])
 
 
-def file_path(name: str, beside: Path | None = None) -> Path:
+def file_path(name: str, toml: Path | None = None) -> Path:
     """The file that a benchmark names: the CSV file of `table`, or that of `features`.
 
-    A relative path is one from the folder of the benchmark's TOML file if there is such a file,
-    else one from the current folder, as on the command line.
+    A relative path starts from the folder of the benchmark's TOML file if the file exists there,
+    else from the current folder, as on the command line.
 
     Args:
-        name: as it is written there.
-        beside: the TOML file; None of a benchmark that is shipped.
+        name: path in the benchmark.
+        toml: the TOML file; None for a built-in benchmark.
     """
     path = expanded(Path(name))
-    if beside is not None and (there := beside.parent / path).is_file():
-        return there
+    if toml is not None and (neighbour := toml.parent / path).is_file():
+        return neighbour
     return path
 
 
 def check_table(path: Path, target: str) -> None:
-    """See that a CSV file has a column of targets and others to predict it from.
+    """Check that a CSV file has a column of targets and columns to predict it from.
 
-    Only the header is read, so that a command can say so at once; see `data.tables.load_table`.
+    It reads only the header, so that a command can report at once; see `data.tables.load_table`.
 
     Raises:
-        DataError: it has not; names the file, and the nearest column.
+        DataError: a column is missing; names the file, and the nearest column.
     """
     _, columns = next(read_rows(path))
     if "" in columns:
@@ -115,11 +115,11 @@ def check_table(path: Path, target: str) -> None:
     if twice := [name for name, count in Counter(columns).items() if count > 1]:
         raise DataError(f"has two columns {twice[0]!r}; rename or delete one", at=path)
     if target not in columns:
-        more = ", ..." if len(columns) > _SHOWN else ""
+        ellipsis = ", ..." if len(columns) > _SHOWN else ""
         raise DataError(
             f"has no column {target!r}, the target; did you mean "
             f"{nearest(target, columns)!r}? columns: {', '.join(map(visible, columns[:_SHOWN]))}"
-            f"{more}",
+            f"{ellipsis}",
             at=path,
         )
     if len(columns) == 1:

@@ -1,7 +1,7 @@
 """Tables in CSV files as numbers: published ones and a user's own.
 
-Cells are read as text and turned into numbers one by one, so that every fault names its row, as
-`rows` counts them, and its column.
+Cells are read as text and converted to numbers one by one, so that every fault names its row,
+counted as in `rows`, and its column.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST_NUMBERS: Final = 1 << 28
-"""Numbers that a table's rows have as inputs at most, of 2 GiB of memory."""
+"""Largest number of input values of a table, 2 GiB of memory."""
 
 FEWEST_ROWS: Final = 20
-"""Of a user's own table: 18 rows to learn from and 2 to score on."""
+"""Smallest number of rows of a user's own table: 18 to learn from and 2 to score on."""
 
 _TRUTH = {"true": 1, "false": 0}
 
@@ -56,9 +56,9 @@ class Split:
     test: Tensor
 
     def validation(self, fraction: float, seed: int) -> Split:
-        """The training rows alone, cut into rows to learn from and rows to choose by.
+        """Cut the training rows into rows to learn from and rows to choose by.
 
-        The test rows of this split play no part in it.
+        The test rows of this split are not used.
 
         Raises:
             UserError: one of the two parts would be empty.
@@ -81,12 +81,12 @@ class RegressionData:
     """A table in its original units, and its splits.
 
     Attributes:
-        name: of the set.
+        name: name of the table.
         x: inputs `[N, d]`, float64.
         y: targets `[N]`, float64.
-        splits: of the rows.
-        hidden: units of the hidden layer with which the set is compared in the literature.
-        summary: of a user's own table how many rows were read, and what the inputs are.
+        splits: splits of the rows.
+        hidden: number of hidden units in the literature's comparisons on this table.
+        summary: numbers of rows and inputs of a user's own table.
     """
 
     name: str
@@ -98,7 +98,7 @@ class RegressionData:
 
     @cached_property
     def checksum(self) -> str:
-        """Of rows and splits: results of other ones under the same name are others."""
+        """Checksum of rows and splits, which tells results of different data apart."""
         rows = (rows for split in self.splits for rows in (split.train, split.test))
         return tensors_checksum(self.x, self.y, *rows)
 
@@ -106,18 +106,17 @@ class RegressionData:
 def load_table(path: Path, target: str, splits: int = 20) -> RegressionData:
     """Read a user's own CSV file: every column but the target is an input.
 
-    A column of numbers is one input. A column of texts is one input for each text, in the order of
-    the texts, 1 where the row has it, else 0. `cells` says what a number is, and `rows` what the
-    format of the file is.
+    A column of numbers is one input. A column of texts is one input per text, in the order of the
+    texts, 1 if the row has it, else 0. `cells` defines numbers, and `rows` the file format.
 
     Args:
-        path: the file; `named_files.file_path` finds what a benchmark names.
-        target: the column to be predicted.
-        splits: how many; see `random_splits`.
+        path: the file; `named_files.file_path` finds the file of a benchmark.
+        target: name of the column to predict.
+        splits: number of splits; see `random_splits`.
 
     Raises:
-        UserError: `splits` is no whole number from 1.
-        DataError: the file is missing, damaged or no table; a column is not there; a value is
+        UserError: `splits` is not a whole number of at least 1.
+        DataError: the file is missing, damaged or not a table; a column is missing; a value is
             missing, not a number or not finite; there is nothing to learn. Names file, row and
             column.
     """
@@ -143,11 +142,11 @@ def load_table(path: Path, target: str, splits: int = 20) -> RegressionData:
         columns, is_text = _encoded(column, path, MOST_NUMBERS // len(frame) - width)
         inputs.append(columns)
         width, texts = width + columns.shape[1], texts + is_text
-    of_numbers = len(inputs) - texts
-    of_texts = f", {texts:,} of texts as {width - of_numbers:,} columns" if texts else ""
+    numeric = len(inputs) - texts
+    encoded = f", {texts:,} of texts as {width - numeric:,} columns" if texts else ""
     summary = (
         f"{len(frame):,} rows, {len(inputs):,} input{'s' * (len(inputs) > 1)} "
-        f"({of_numbers:,} of numbers{of_texts})"
+        f"({numeric:,} of numbers{encoded})"
     )
     x = torch.from_numpy(np.concatenate(inputs, axis=1))
     return RegressionData(
@@ -156,7 +155,7 @@ def load_table(path: Path, target: str, splits: int = 20) -> RegressionData:
 
 
 def random_splits(rows: int, splits: int) -> tuple[Split, ...]:
-    """Splits of 90 and 10 per cent at random, split k from the seed k."""
+    """Random splits into 90 and 10 per cent; split k has the seed k."""
     tested = round(rows / 10)
     orders = (np.random.default_rng(seed).permutation(rows) for seed in range(splits))
     return tuple(Split(order[tested:], order[:tested]) for order in map(torch.from_numpy, orders))
@@ -180,36 +179,36 @@ def _numbers(column: pd.Series[str], values: list[float | None], path: Path) -> 
     return np.array(values, dtype=np.float64)
 
 
-def _encoded(column: pd.Series[str], path: Path, most: int) -> tuple[NDArray[np.float64], bool]:
-    """Return the inputs of a column, and whether it is one of texts.
+def _encoded(column: pd.Series[str], path: Path, limit: int) -> tuple[NDArray[np.float64], bool]:
+    """Return the inputs of a column, and whether it is a column of texts.
 
-    A column of numbers stays as it is, `[N, 1]`, and so does one of true and false, as 1 and 0. One
-    of K texts becomes K columns of 0 and 1, `[N, K]`.
+    A column of numbers becomes `[N, 1]`, and so does a column of true and false, as 1 and 0. A
+    column of K texts becomes K columns of 0 and 1, `[N, K]`.
 
     Args:
         column: the cells.
-        path: of the file.
-        most: inputs that it may become.
+        path: path of the file.
+        limit: largest number of inputs of the column.
 
     Raises:
-        DataError: a cell is missing, or in a column of texts it may be a number; the texts are too
-            many; names row and column.
+        DataError: a cell is missing, or may be a number in a column of texts; there are too many
+            texts; names row and column.
     """
     cells = column.to_numpy()
     values = [plain_number(text) for text in cells]
-    others = Counter(text for text, value in zip(cells, values, strict=True) if value is None)
-    if not others:
+    counts = Counter(text for text, value in zip(cells, values, strict=True) if value is None)
+    if not counts:
         return _numbers(column, values, path)[:, None], False
-    if len(column) == sum(count for text, count in others.items() if text.lower() in _TRUTH):
+    if len(column) == sum(count for text, count in counts.items() if text.lower() in _TRUTH):
         return np.array([[float(_TRUTH[text.lower()])] for text in cells]), False
-    texts = sum(count for text, count in others.items() if text.lower() not in NUMBER_WORDS)
-    has_numbers = others.total() < len(column)
-    # One mistyped number must not make texts of all others.
+    texts = sum(count for text, count in counts.items() if text.lower() not in NUMBER_WORDS)
+    has_numbers = counts.total() < len(column)
+    # One mistyped number must not turn all others into texts.
     are_numbers = 2 * texts <= len(column) if has_numbers else not texts
-    for text in others:  # in the order of the rows
+    for text in counts:  # in the order of the rows
         if are_numbers or is_missing(text) or may_be_number(text):
             raise _refused(path, column.name, column.index[cells == text][0], text)
-    if not has_numbers and (form := words_around_numbers(others)):
+    if not has_numbers and (form := words_around_numbers(counts)):
         raise DataError(
             f"column {column.name!r} has {form!r} in every row, with a number for #: write "
             "the number alone, and the rest into the column's name, or a letter before it if it is "
@@ -223,7 +222,7 @@ def _encoded(column: pd.Series[str], path: Path, most: int) -> tuple[NDArray[np.
             "be learned; take it out",
             at=path,
         )
-    if len(kinds) > most:
+    if len(kinds) > limit:
         raise DataError(
             f"column {column.name!r} has {len(kinds):,} texts, each of which is an input, "
             f"and the inputs of all rows would be more than {MOST_NUMBERS:,} numbers; take it out",
@@ -235,7 +234,7 @@ def _encoded(column: pd.Series[str], path: Path, most: int) -> tuple[NDArray[np.
 
 
 def _refused(path: Path, column: Any, row: Any, text: str) -> DataError:
-    """The fault of a cell, and the fix."""
+    """The error for a cell, with the fix."""
     if not text:
         fault = "is missing; fill it in"
     elif is_missing(text):

@@ -19,7 +19,7 @@ PLAIN = Normalisation((0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
 
 @pytest.fixture
 def data(cache):
-    return load_pixels(table(patients=11), 12, jobs=1, tell=lambda line: None)
+    return load_pixels(table(patients=11), 12, jobs=1, report=lambda line: None)
 
 
 def batches(data, rows=range(22), batch_size=5, **options):
@@ -50,7 +50,7 @@ def test_every_batch_of_an_epoch_is_changed_anew(cache):
     pictures = table(patients=4)
     for name in pictures.reader.pictures:  # the same picture for all
         pictures.reader.pictures[name] = pictures.reader.pictures["00_left"]
-    same = load_pixels(pictures, 12, jobs=1, tell=lambda line: None)
+    same = load_pixels(pictures, 12, jobs=1, report=lambda line: None)
     made = batches(same, range(8), 2, augmentation=Augmentation())
     images = torch.cat([batch.x for batch in made.epoch(0)])
     assert len(images.flatten(1).unique(dim=0)) == 8

@@ -83,7 +83,7 @@ def test_nor_may_one_in_the_eyepacs_subset_make_strangers_of_all_pairs(tmp_path,
     names = [*GRADES, "extra"]
     write_csv(tmp_path / "labels.csv", ["image", "level"], [(name, 0) for name in names])
     write_images(tmp_path / "images", names, ".jpg")
-    found = load_photographs("eyepacs-subset", tmp_path, on_fault="skip", tell=told.append)
+    found = load_photographs("eyepacs-subset", tmp_path, on_fault="skip", report=told.append)
     assert found.patients_known
     assert len(found) == len(GRADES)
     assert "1 not named <patient>_left or <patient>_right (extra)" in told[0]
@@ -130,7 +130,7 @@ def test_other_diseases_are_a_data_set_of_their_own(tmp_path, told, name):
     write_csv(tmp_path / "labels.csv", ["image", "level", "patient"], rows)
     write_images(tmp_path / "images", "abcd", ".jpg")
     graded, other = (
-        load_photographs(n, tmp_path, tell=told.append) for n in (name, name + "-other")
+        load_photographs(n, tmp_path, report=told.append) for n in (name, name + "-other")
     )
     assert [row.name for row in graded.rows] == ["b", "c"]
     assert graded.referable.tolist() == [1, 0]
@@ -211,7 +211,7 @@ def test_without_a_column_patients_come_from_the_names_if_all_have_them(tmp_path
 def test_that_patients_are_unknown_is_said(tmp_path, told):
     write_csv(tmp_path / "labels.csv", ["image", "level"], [("a", 0)])
     write_images(tmp_path, ["a"], ".jpg")
-    load_photographs("folder", tmp_path, tell=told.append)
+    load_photographs("folder", tmp_path, report=told.append)
     assert "each counts as a patient of its own" in told[-1]
 
 
@@ -339,7 +339,7 @@ def test_levels_are_plain_numbers_and_names_stay_texts_in_any_table(tmp_path, se
 
 
 def test_the_number_of_rows_of_a_table_is_said(kaggle, told):
-    read_kaggle(kaggle, tell=told.append)
+    read_kaggle(kaggle, report=told.append)
     assert told == [f"{kaggle / 'trainLabels.csv'}: 4 rows"]
 
 

@@ -32,7 +32,7 @@ SIZE = 16
 
 
 def load(photographs, told, size=SIZE, **options):
-    return load_pixels(photographs, size, **{"jobs": 2, "tell": told.append, **options})
+    return load_pixels(photographs, size, **{"jobs": 2, "report": told.append, **options})
 
 
 def decoded(photographs, size=SIZE, crop=True, normalise="local"):
@@ -233,7 +233,7 @@ def _build(start):
     lines = []
     start.wait()
     photographs = synthetic_photographs(SyntheticSettings(patients=4))
-    pixels = load_pixels(photographs, 32, jobs=1, tell=lines.append).images(range(8)).numpy()
+    pixels = load_pixels(photographs, 32, jobs=1, report=lines.append).images(range(8)).numpy()
     return hashlib.sha256(pixels.tobytes()).hexdigest(), lines
 
 

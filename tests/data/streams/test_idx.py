@@ -122,7 +122,7 @@ def test_the_mend_is_the_callers(tmp_path: Path) -> None:
     path = tmp_path / "images"
     path.write_bytes(b"")
     with data_fails(path, ": ask for it"):
-        read_idx(path, 3, mend="ask for it")
+        read_idx(path, 3, fix="ask for it")
 
 
 def test_the_compressed_file_is_found_before_the_extracted_one(tmp_path: Path) -> None:

@@ -27,14 +27,14 @@ from vcl_radial.errors import bad_value
 
 @dataclass(frozen=True)
 class Changes:
-    """What happens to each image of a batch.
+    """The changes of each image of a batch.
 
     Attributes:
         flip: -1 where an axis is flipped, else 1; x and y, `[B, 2]`.
-        angle: clockwise, in radians, `[B]`.
-        shift: of step 3, of the window over the image; x and y, `[B, 2]`.
+        angle: rotation, clockwise, in radians, `[B]`.
+        shift: shift of the window over the image in step 3; x and y, `[B, 2]`.
         window: w, the window's side as a share of the image's, `[B]`.
-        middle: the middle of the window, x and y, `[B, 2]`.
+        middle: middle of the window, x and y, `[B, 2]`.
     """
 
     flip: Tensor
@@ -45,7 +45,7 @@ class Changes:
 
     @classmethod
     def none(cls, batch: int) -> Changes:
-        """Those that leave images as they are."""
+        """Changes that leave the images unchanged."""
         return cls(
             flip=torch.ones(batch, 2),
             angle=torch.zeros(batch),
@@ -55,20 +55,20 @@ class Changes:
         )
 
     def __getitem__(self, rows: slice) -> Changes:
-        """Those of some images."""
+        """The changes of some images."""
         parts = (self.flip, self.angle, self.shift, self.window, self.middle)
         return Changes(*(part[rows] for part in parts))
 
 
 @dataclass(frozen=True)
 class Augmentation:
-    """How much images are changed; the paper's values by default.
+    """Ranges of the changes of images; the paper's values by default.
 
     Attributes:
         flips: whether images are flipped.
         rotation: the largest angle, in degrees.
         padding: the largest p, as a share of the side.
-        crop: how much w may be off 1.
+        crop: largest distance of w from 1.
     """
 
     flips: bool = True
@@ -77,7 +77,7 @@ class Augmentation:
     crop: float = 0.10
 
     def __post_init__(self) -> None:
-        """Refuse what is no change of an image."""
+        """Reject impossible changes."""
         if not 0 <= self.rotation <= 180:
             raise bad_value("rotation", self.rotation, "must be from 0 to 180 degrees")
         for name in ("padding", "crop"):
@@ -108,9 +108,9 @@ def changed(images: Tensor, changes: Changes, surround: float = 0.0) -> Tensor:
     """Images `[B, 3, H, H]` after these changes, floating point, bilinear between pixels.
 
     Args:
-        images: of any values.
-        changes: of these images.
-        surround: the value of what comes in from outside.
+        images: images with any values.
+        changes: changes of these images.
+        surround: value of pixels from outside of the image.
     """
     flip, angle, shift, window, middle = (
         part.to(images.device, torch.float32)
@@ -118,8 +118,8 @@ def changed(images: Tensor, changes: Changes, surround: float = 0.0) -> Tensor:
     )
     cos, sin = angle.cos(), angle.sin()
     turn = torch.stack([torch.stack([cos, sin], 1), torch.stack([-sin, cos], 1)], 1)
-    # From places in the result back, step by step: x4 = w x + middle, x3 = x4 + shift, then the
-    # rotation and the flips. Until the rotation columns and rows know nothing of each other.
+    # The steps go backwards from places in the result: x4 = w x + middle, x3 = x4 + shift, then the
+    # rotation and the flips. Columns and rows are independent until the rotation.
     columns, rows = (
         _before_rotation(pixels, window, middle[:, axis, None], shift[:, axis, None])
         for axis, pixels in enumerate((images.shape[3], images.shape[2]))

@@ -23,7 +23,7 @@ class Normalisation:
     """x -> (x / 255 - mean) / std, for each channel.
 
     Attributes:
-        mean: of red, green and blue, from 0 to 1.
+        mean: means of red, green and blue, from 0 to 1.
         std: their standard deviations.
     """
 
@@ -32,9 +32,9 @@ class Normalisation:
 
     @classmethod
     def of(cls, data: FundusData, rows: Places) -> Normalisation:
-        """That which gives these rows, the training set's, mean 0 and variance 1.
+        """The normalisation that gives these rows, the training set's, mean 0 and variance 1.
 
-        Exact: counts of the 256 values of a pixel, whatever the chunks that they are taken in.
+        It is exact: it counts the 256 values of a pixel, independently of the chunks.
         """
         counts = np.zeros((3, 256), np.int64)
         places = np.asarray(rows, np.int64)
@@ -46,7 +46,7 @@ class Normalisation:
         values = np.arange(256) / 255
         mean = counts @ values / counts.sum(1)
         std = np.sqrt(counts @ values**2 / counts.sum(1) - mean**2)
-        # A channel that is the same everywhere is left at 0.
+        # A constant channel becomes 0.
         std[std < 1e-6] = 1.0
         return cls(tuple(mean.tolist()), tuple(std.tolist()))
 
@@ -66,22 +66,22 @@ class Batch(NamedTuple):
 
 
 class TrainingBatches:
-    """Batches for training: every epoch in a new order, every image changed anew.
+    """Batches for training: every epoch has a new order and new changes of every image.
 
-    An epoch depends on the seed and its number alone, so that a run that goes on sees what it would
-    have seen. Its last batch is left out if it is smaller than the others.
+    An epoch depends only on the seed and its number, so that a resumed run has the same epochs. The
+    last batch is left out if it is smaller than the others.
 
     Args:
         data: the photographs.
-        rows: those to train on.
-        batch_size: of a step, over all processes together.
-        normalisation: by the training set.
-        targets: of all photographs, `[N]`; whether they are referable by default.
-        augmentation: None leaves images as they are.
-        seed: of order and changes.
-        share: `(rank, world)`; each process sees its part of every batch, changed as one process
-            would have changed it.
-        device: where the batches are to be.
+        rows: rows to train on.
+        batch_size: number of photographs in a step, over all processes together.
+        normalisation: normalisation by the training set.
+        targets: targets of all photographs, `[N]`; by default whether they are referable.
+        augmentation: changes of the images; None for no changes.
+        seed: seed of order and changes.
+        share: `(rank, world)`; each process has its part of every batch, with the same changes as
+            in a single process.
+        device: device of the batches.
     """
 
     def __init__(
@@ -127,14 +127,14 @@ class TrainingBatches:
         for batch in range(len(self)):
             rows = order[batch * self.batch_size : (batch + 1) * self.batch_size]
             rank, world = self.share
-            mine = slice(rank * len(rows) // world, (rank + 1) * len(rows) // world)
-            x = self.data.images(rows[mine]).to(self.device, non_blocking=True)
+            part = slice(rank * len(rows) // world, (rank + 1) * len(rows) // world)
+            x = self.data.images(rows[part]).to(self.device, non_blocking=True)
             if self.augmentation is not None:
                 seed = seed_of(self.seed, 2, number, batch)
                 generator = torch.Generator().manual_seed(seed)
-                drawn = self.augmentation.draw(len(rows), generator)[mine]
+                drawn = self.augmentation.draw(len(rows), generator)[part]
                 x = changed(x, drawn, self.data.surround)
-            chosen = torch.from_numpy(rows[mine])
+            chosen = torch.from_numpy(rows[part])
             yield Batch(self.normalisation(x), self._targets[chosen].to(self.device), chosen)
 
 

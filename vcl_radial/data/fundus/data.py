@@ -11,7 +11,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from vcl_radial.data.decoding import processors
-from vcl_radial.data.fundus.faults import Fault, OnFault, ReportProgress, handle_faults, tell_user
+from vcl_radial.data.fundus.faults import (
+    Fault,
+    OnFault,
+    ReportProgress,
+    handle_faults,
+    print_progress,
+)
 from vcl_radial.data.fundus.local_normalisation import GREY
 from vcl_radial.data.fundus.pixel_cache import open_pixels
 from vcl_radial.data.fundus.prepare import Normalise
@@ -29,7 +35,7 @@ class FundusData:
     """Photographs and their pixels.
 
     Attributes:
-        photographs: those that could be decoded; `faults` names the others.
+        photographs: photographs that could be decoded; their `faults` names the others.
         size: pixels along an edge.
         surround: the value of pixels outside the field of view.
     """
@@ -45,23 +51,22 @@ class FundusData:
 
     def images(self, places: Places) -> Tensor:
         """The pixels of these rows, uint8 `[B, 3, size, size]`, on the device where they lie."""
-        wanted = self._rows[np.asarray(places, np.int64)]
+        rows = self._rows[np.asarray(places, np.int64)]
         if isinstance(self._pixels, Tensor):
-            rows = torch.from_numpy(wanted).to(self._pixels.device)
-            return self._pixels.index_select(0, rows)
-        return torch.from_numpy(self._pixels[wanted])
+            return self._pixels.index_select(0, torch.from_numpy(rows).to(self._pixels.device))
+        return torch.from_numpy(self._pixels[rows])
 
     def classes(self) -> Tensor:
         """1 for each referable photograph, 0 for a healthy one, -1 for no grade: int64 `[N]`."""
         return torch.from_numpy(self.photographs.referable)
 
     def select(self, places: Sequence[int] | NDArray[np.int64] | NDArray[np.bool_]) -> FundusData:
-        """These rows, by place or by mask, with the same pixels in the same cache."""
+        """The table of these rows, by index or by mask, with the same cache of pixels."""
         chosen = np.arange(len(self))[np.asarray(places)]
         return replace(self, photographs=self.photographs.select(chosen), _rows=self._rows[chosen])
 
     def on(self, device: torch.device | str) -> FundusData:
-        """With all pixels in the memory of a device: `len * 3 * size^2` bytes."""
+        """The same data with all pixels in the memory of a device: `len * 3 * size^2` bytes."""
         places = np.arange(len(self))
         return replace(self, _pixels=self.images(places).to(device), _rows=places)
 
@@ -89,10 +94,10 @@ class _PixelsOfAll:
     def __getitem__(self, rows: NDArray[np.int64]) -> NDArray[np.uint8]:
         size = self.tables[0].size
         pixels = np.empty((len(rows), 3, size, size), np.uint8)
-        of_row = np.searchsorted(self.ends, rows, side="right")
+        table_of_row = np.searchsorted(self.ends, rows, side="right")
         for number, (table, end) in enumerate(zip(self.tables, self.ends, strict=True)):
-            here = of_row == number
-            pixels[here] = table.images(rows[here] + len(table) - end).cpu().numpy()
+            in_table = table_of_row == number
+            pixels[in_table] = table.images(rows[in_table] + len(table) - end).cpu().numpy()
         return pixels
 
 
@@ -104,23 +109,23 @@ def load_pixels(
     normalise: Normalise = "local",
     on_fault: OnFault = "stop",
     jobs: int | None = None,
-    tell: ReportProgress = tell_user,
+    report: ReportProgress = print_progress,
 ) -> FundusData:
-    """Decode a table's photographs, or open what was decoded before.
+    """Decode a table's photographs, or open the cache of decoded ones.
 
     The field of view is cut out, padded to a square, normalised and resized; see `prepare`. The
-    pixels lie in the cache folder; see `pixel_cache`. Give it a whole table and take rows of what
-    it returns: a table with other rows makes the cache stale.
+    pixels lie in the cache folder; see `pixel_cache`. Pass a whole table and select rows of the
+    result: a table with other rows makes the cache stale.
 
     Args:
         photographs: the table.
         size: pixels along an edge.
         crop: whether the field of view is cut out.
-        normalise: "local" takes light and colours of the camera away, "none" leaves them.
+        normalise: "local" removes light and colours of the camera, "none" keeps them.
         on_fault: "stop" at photographs that cannot be decoded, or "skip" them; either way they are
             counted and named in one line.
-        jobs: how many are decoded at a time; by default one per processor.
-        tell: takes a line for the user.
+        jobs: number of threads that decode; by default one per processor.
+        report: takes a line for the user.
 
     Raises:
         UserError: the size is impossible, or the cache cannot be written.
@@ -128,11 +133,11 @@ def load_pixels(
     """
     if size < SMALLEST_SIZE:
         raise bad_value("size", size, f"must be at least {SMALLEST_SIZE} pixels")
-    cache = open_pixels(photographs, size, crop, normalise, jobs or processors(), tell)
+    cache = open_pixels(photographs, size, crop, normalise, jobs or processors(), report)
     faults = [Fault(name, "damaged", why) for name, why in cache.unreadable.items()]
-    handle_faults(photographs.name, faults, len(photographs), on_fault, tell)
+    handle_faults(photographs.name, faults, len(photographs), on_fault, report)
     names = [row.name for row in photographs.rows]
     rows = np.array([k for k, name in enumerate(names) if name not in cache.unreadable], np.int64)
-    kept = replace(photographs.select(rows), faults=(*photographs.faults, *faults))
+    readable = replace(photographs.select(rows), faults=(*photographs.faults, *faults))
     surround = GREY if normalise == "local" else 0
-    return FundusData(kept, size, surround, cache.pixels, rows)
+    return FundusData(readable, size, surround, cache.pixels, rows)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from vcl_radial.data.data_files import DATA_VARIABLE, user_root
-from vcl_radial.data.fundus.faults import OnFault, ReportProgress, tell_user
+from vcl_radial.data.fundus.faults import OnFault, ReportProgress, print_progress
 from vcl_radial.data.fundus.layouts import FUNDUS_DATASETS, OTHER, located
 from vcl_radial.data.fundus.readers import read_folder
 from vcl_radial.data.fundus.synthetic import SyntheticSettings, synthetic_photographs
@@ -18,12 +18,12 @@ def load_photographs(
     data_dir: Path | None = None,
     *,
     on_fault: OnFault = "stop",
-    tell: ReportProgress = tell_user,
+    report: ReportProgress = print_progress,
     synthetic: SyntheticSettings | None = None,
 ) -> Photographs:
     """Load the table of a data set; no picture is decoded yet.
 
-    | name           | what is sought in the data folder                                          |
+    | name           | files in the data folder                                                   |
     | -------------- | -------------------------------------------------------------------------- |
     | synthetic      | nothing: pictures are drawn                                                |
     | aptos          | `retinopathy/APTOS` with `labels.csv` and `images/`, or with `train.csv`   |
@@ -44,12 +44,12 @@ def load_photographs(
         data_dir: the data folder; by default that of the environment variable `VCL_RADIAL_DATA`.
         on_fault: "stop" at photographs that cannot be used, or "skip" them; either way they are
             counted and named in one line.
-        tell: takes a line for the user.
-        synthetic: of the generator.
+        report: takes a line for the user.
+        synthetic: settings of the generator.
 
     Raises:
         UserError: the name is unknown, or no data folder was named.
-        DataError: files are missing or are not what they should be.
+        DataError: files are missing or malformed.
     """
     if name == "synthetic":
         return synthetic_photographs(synthetic)
@@ -72,9 +72,9 @@ def load_photographs(
             "that of your photographs with --data-dir",
             at=table,
         )
-    photographs = read_folder(folder, on_fault, tell, layouts, others=name != whole)
+    photographs = read_folder(folder, on_fault, report, layouts, others=name != whole)
     if name == "folder" and not photographs.patients_known:
-        tell(
+        report(
             f"{root}: nothing says who is on a photograph, so each counts as a patient of its own; "
             "add a column patient to labels.csv, or name all images <patient>_<left|right>"
         )

@@ -6,25 +6,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from vcl_radial.data.decoding import ReportProgress, tell_user
+from vcl_radial.data.decoding import ReportProgress, print_progress
 from vcl_radial.errors import DataError
 
-__all__ = ["Fault", "OnFault", "ReportProgress", "handle_faults", "tell_user"]
+__all__ = ["Fault", "OnFault", "ReportProgress", "handle_faults", "print_progress"]
 
 OnFault = Literal["stop", "skip"]
-"""Whether a photograph that cannot be used ends the run, or is left out and said to be."""
+"""Whether a photograph that cannot be used ends the run, or is reported and left out."""
 
 _NAMED = 3
 
 
 @dataclass(frozen=True)
 class Fault:
-    """Why a photograph cannot be used.
+    """The reason why a photograph cannot be used.
 
     Attributes:
-        image: its name.
-        kind: in a few words, the same for all of one kind: "missing", "not graded".
-        detail: more about this one, or "".
+        image: name of the photograph.
+        kind: short name of the kind of fault: "missing", "not graded".
+        detail: details of this fault, or "".
     """
 
     image: str
@@ -37,19 +37,19 @@ def handle_faults(
     faults: Sequence[Fault],
     total: int,
     on_fault: OnFault,
-    tell: ReportProgress = tell_user,
+    report: ReportProgress = print_progress,
 ) -> None:
-    """Say in one line what cannot be used, or stop with it.
+    """Report in one line what cannot be used, or raise an error with this line.
 
     Args:
-        where: the data set, by the name or folder that the user gave.
-        faults: what is wrong, or nothing.
-        total: how many photographs there are, the faulty ones among them.
-        on_fault: stop, or leave them out.
-        tell: takes the line.
+        where: name or folder of the data set, as the user named it.
+        faults: the faults, if any.
+        total: number of photographs, including the faulty ones.
+        on_fault: "stop", or "skip" to leave them out.
+        report: takes the line for the user.
 
     Raises:
-        DataError: there are faults, and the user chose to stop; or nothing would be left.
+        DataError: there are faults and `on_fault` is "stop", or no photograph would be left.
     """
     unusable = len({fault.image for fault in faults})
     if not faults:
@@ -63,7 +63,7 @@ def handle_faults(
         raise DataError(
             f'{line}; fix them, or leave them out with data.on_fault = "skip"', at=where
         )
-    tell(f"{where}: {line}; left out")
+    report(f"{where}: {line}; left out")
 
 
 def _described(faults: Sequence[Fault]) -> str:
@@ -72,8 +72,8 @@ def _described(faults: Sequence[Fault]) -> str:
     for fault in faults:
         kinds.setdefault(fault.kind, []).append(fault)
     parts = []
-    for kind, alike in kinds.items():
-        shown = [f"{f.image}: {f.detail}" if f.detail else f.image for f in alike[:_NAMED]]
-        more = ", ..." if len(alike) > _NAMED else ""
-        parts.append(f"{len(alike)} {kind} ({', '.join(shown)}{more})")
+    for kind, group in kinds.items():
+        names = [f"{f.image}: {f.detail}" if f.detail else f.image for f in group[:_NAMED]]
+        ellipsis = ", ..." if len(group) > _NAMED else ""
+        parts.append(f"{len(group)} {kind} ({', '.join(names)}{ellipsis})")
     return ", ".join(parts)

@@ -47,16 +47,16 @@ def read_labels(
     """
     frame = read_frame(path)
     frame.columns = frame.columns.str.lower()
-    if lacking := [name for name in (image, grade) if name not in frame]:
-        shown = ", ".join(map(visible, frame.columns[:_SHOWN]))
+    if missing := [name for name in (image, grade) if name not in frame]:
+        columns = ", ".join(map(visible, frame.columns[:_SHOWN]))
         raise DataError(
-            f"has no column {' or '.join(lacking)}, only {shown}: "
+            f"has no column {' or '.join(missing)}, only {columns}: "
             f"give it the columns {image}, {grade}",
             at=path,
         )
     if twice := [name for name in (image, grade) if list(frame.columns).count(name) > 1]:
         raise DataError(f"has two columns {twice[0]!r}; rename or delete one", at=path)
-    # Where another name comes twice, the first one counts.
+    # Of two other columns with the same name, the first one counts.
     frame = frame.loc[:, ~frame.columns.duplicated()]
     names = frame[image].map(without_suffix)
     repeated = names.duplicated(keep=False) & (names != "")
@@ -87,9 +87,9 @@ def matched(
         The pairs; the faults, those given and of labels or files that are alone; and the number
         of photographs that are listed or there.
     """
-    pairs, found = [], list(faults)
+    pairs, all_faults = [], list(faults)
     faulty = {fault.image for fault in faults}
-    listed = faulty | {label.name for label in labels}
+    names = faulty | {label.name for label in labels}
     for label in labels:
         paths = files.get(label.name, ())
         if label.name in faulty:
@@ -97,11 +97,12 @@ def matched(
         if len(paths) == 1:
             pairs.append((label, paths[0]))
         elif paths:
-            found.append(Fault(label.name, "with two files", " and ".join(p.name for p in paths)))
+            files_named = " and ".join(p.name for p in paths)
+            all_faults.append(Fault(label.name, "with two files", files_named))
         else:
-            found.append(Fault(label.name, "missing"))
-    found += [Fault(name, "without a label") for name in files if name not in listed]
-    return pairs, found, len(listed | set(files))
+            all_faults.append(Fault(label.name, "missing"))
+    all_faults += [Fault(name, "without a label") for name in files if name not in names]
+    return pairs, all_faults, len(names | set(files))
 
 
 def patient_and_eye(name: str) -> tuple[str, str] | None:

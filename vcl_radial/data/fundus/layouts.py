@@ -1,4 +1,4 @@
-"""How the data sets of photographs lie in their folders: names alone, without a heavy import."""
+"""Folder layouts of the data sets of photographs: only names, without a heavy import."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ODIR_NOTICE: Final = (
 )
 
 OTHER: Final = "-other"
-"""What is put behind the name of a data set for its photographs of level -1."""
+"""Suffix of a data set's name for its photographs of level -1."""
 
 _IDRID_PARTS: Final[tuple[tuple[Part, str, str], ...]] = (
     ("train", "a", "Training"),
@@ -35,21 +35,20 @@ _IDRID_PARTS: Final[tuple[tuple[Part, str, str], ...]] = (
 
 @dataclass(frozen=True)
 class Layout:
-    """How a data set, or a part of its published split, lies in a folder.
+    """The folder layout of a data set, or of a part of its published split.
 
     Attributes:
-        table: the CSV file of the grades.
+        table: CSV file of the grades.
         image: its column of the images' names.
         grade: its column of the grades.
-        images: the folder of the pictures, which may lie beside the table too.
-        places: folders below the data folder in which the table is sought before it is sought
-            there.
-        name: of the data set; that of the folder by default.
-        site: of photographs whose row names none; the data set's name by default.
+        images: folder of the pictures, which may also lie beside the table.
+        places: folders below the data folder that are searched for the table before it.
+        name: name of the data set; by default that of the folder.
+        site: site of photographs whose row names none; by default the data set's name.
         notice: licence, attribution and processing.
-        paired: whether all images have to be named <patient>_<left|right>.
+        paired: whether all images must be named <patient>_<left|right>.
         others: whether the grade may be -1: another disease, and no graded retinopathy.
-        part: of a published split, which is put before the names: those of its parts are alike.
+        part: part of a published split; a prefix of the names, which repeat in other parts.
     """
 
     table: str = "labels.csv"
@@ -141,7 +140,7 @@ LAYOUTS: Final[dict[str, tuple[tuple[Layout, ...], ...]]] = {
     ),
     "folder": ((Layout(others=True),),),
 }
-"""Data sets by name, each in the ways in which it may lie: one table, or one for each part."""
+"""Data sets by name, each with its possible layouts: one table, or one for each part."""
 
 FUNDUS_DATASETS: Final = (
     "synthetic",
@@ -152,14 +151,14 @@ FUNDUS_DATASETS: Final = (
 
 
 def located(name: str, root: Path) -> tuple[Path, tuple[Layout, ...]]:
-    """The folder of a data set, and how it lies there.
+    """The folder of a data set, and its layout.
 
     Args:
-        name: of `LAYOUTS`.
+        name: name in `LAYOUTS`.
         root: the data folder.
 
     Raises:
-        DataError: its table is in none of the places.
+        DataError: the table is in none of the layout's folders.
     """
     ways = LAYOUTS[name]
     for way in ways:

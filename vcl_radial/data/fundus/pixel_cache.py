@@ -5,7 +5,7 @@
 
 The fingerprint covers names, sizes and times of the files, the settings, and the text of the
 preparation: other photographs have other files. The `.json` file is written last and its checksum
-is verified whenever the pixels are opened, so that nobody meets half of them.
+is verified whenever the pixels are opened, so that incomplete files are never used.
 """
 
 from __future__ import annotations
@@ -56,28 +56,28 @@ def open_pixels(
     crop: bool,
     normalise: Normalise,
     jobs: int,
-    tell: ReportProgress,
+    report: ReportProgress,
 ) -> PixelCache:
     """Open the cache of a table, and decode the photographs where it is missing or damaged.
 
     Raises:
         UserError: it cannot be written, or there is not enough space.
     """
-    words = f"pixels of {photographs.name} at {size} px"
+    title = f"pixels of {photographs.name} at {size} px"
     path = _path(photographs, size, crop, normalise)
-    waiting = f"{words}: another process is decoding them; waiting"
+    waiting = f"{title}: another process is decoding them; waiting"
     try:
         if (cache := _opened(path)) is not None:
             return cache
-        with one_at_a_time(path.with_name(f"{_family(path)}.lock"), lambda: tell(waiting)):
-            if (cache := _opened(path)) is not None:  # whoever held the lock has made it
+        with one_at_a_time(path.with_name(f"{_family(path)}.lock"), lambda: report(waiting)):
+            if (cache := _opened(path)) is not None:  # the process with the lock has made it
                 return cache
             state = "damaged; decoding" if path.exists() else "decoding"
-            tell(f"{words}: {state} {len(photographs)} photographs into {path}")
+            report(f"{title}: {state} {len(photographs)} photographs into {path}")
             reader = photographs.reader
             decode = partial(decode_one, reader, size=size, crop=crop, normalise=normalise)
-            with quiet():  # Pillow warns of what is refused here
-                rows = decoded(decode, photographs.rows, jobs, words, tell)
+            with quiet():  # Pillow warns of pictures that are rejected here
+                rows = decoded(decode, photographs.rows, jobs, title, report)
                 _build(path, photographs, size, rows)
             if (cache := _opened(path)) is not None:
                 return cache
@@ -131,10 +131,10 @@ def _build(
     finally:
         unnamed.unlink(missing_ok=True)
     atomic.write(path.with_suffix(".json"), json.dumps(index).encode())
-    for other in path.parent.glob(f"{glob.escape(_family(path))}-*"):
-        if other.stem != path.stem:
-            with contextlib.suppress(OSError):  # on some systems while somebody reads it
-                other.unlink()
+    for earlier in path.parent.glob(f"{glob.escape(_family(path))}-*"):
+        if earlier.stem != path.stem:
+            with contextlib.suppress(OSError):  # some systems refuse while a process reads it
+                earlier.unlink()
 
 
 def _opened(path: Path) -> PixelCache | None:
@@ -168,7 +168,7 @@ def _path(photographs: Photographs, size: int, crop: bool, normalise: Normalise)
 
 
 def _family(path: Path) -> str:
-    """What the files of one data set, size and origin have in common, however old they are."""
+    """The common prefix of all versions of the files of one data set, size and origin."""
     return path.stem.rpartition("-")[0]
 
 

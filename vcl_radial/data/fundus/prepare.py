@@ -1,4 +1,4 @@
-"""From a photograph of any size to a square of pixels: the part that is done once."""
+"""The preparation of a photograph, done once: from any size to a square of pixels."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ Photographs that were equalised have specks all over their black margin: fewer t
 
 
 Normalise = Literal["local", "none"]
-"""What is done to the colours: see `local_normalisation`."""
+"""Normalisation of the colours: see `local_normalisation`."""
 
 Box = tuple[int, int, int, int]
 """Left, upper, right and lower edge in pixels."""
 
 
 def field_of_view(picture: Image.Image) -> Box:
-    """The smallest box around what the camera saw; the whole picture where that cannot be told.
+    """The smallest box around the camera's field; the whole picture if the field is not visible.
 
-    A black photograph is a photograph still: one more to be sent to an expert.
+    A black photograph still counts: it should be sent to an expert.
     """
     wide, high = picture.size
     small = picture.reduce(max(1, min(wide, high) // 128))
@@ -75,7 +75,7 @@ def squared(
     in this order: lesions are smaller than a pixel of the result.
 
     Args:
-        picture: in RGB.
+        picture: picture in RGB.
         size: pixels along an edge.
         crop: whether the field is cut out; if not, the whole picture is padded and resized.
         normalise: "local", or "none" for the colours of the camera.

@@ -7,7 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final, cast
 
-from vcl_radial.data.fundus.faults import Fault, OnFault, ReportProgress, handle_faults, tell_user
+from vcl_radial.data.fundus.faults import (
+    Fault,
+    OnFault,
+    ReportProgress,
+    handle_faults,
+    print_progress,
+)
 from vcl_radial.data.fundus.files import FileReader, images_in
 from vcl_radial.data.fundus.labels import Label, matched, patient_and_eye, read_labels
 from vcl_radial.data.fundus.layouts import LAYOUTS, OTHER, Layout
@@ -22,27 +28,27 @@ _PARTS: Final = {"": "", "train": "train", "valid": "validation", "val": "valida
 def read_folder(
     folder: Path,
     on_fault: OnFault = "stop",
-    tell: ReportProgress = tell_user,
+    report: ReportProgress = print_progress,
     layouts: Sequence[Layout] = LAYOUTS["folder"][0],
     others: bool = False,
 ) -> Photographs:
-    """A folder of photographs: by default one of one's own, `labels.csv` and `images/`.
+    """Read a folder of photographs: by default a user's own, with `labels.csv` and `images/`.
 
     The table has the columns of images and grades, and where they are known `patient`, `eye`
     (left or right), `site` and `split` (train, validation or test). Without a column `patient` it
     is taken from the names if all are like `<patient>_left`; else every photograph counts as a
-    patient of its own. A level of -1 says that the eye has another disease and no grade is known;
-    such photographs are left out, or read alone.
+    separate patient. A level of -1 means that the eye has another disease and no known grade; such
+    photographs are left out, or read alone.
 
     Args:
-        folder: where they lie.
-        on_fault: what becomes of photographs that cannot be used.
-        tell: takes a line for the user: what is left out, and how many rows a table has.
+        folder: folder of the photographs.
+        on_fault: "stop" at photographs that cannot be used, or "skip" them.
+        report: takes a line for the user: what is left out, and the number of rows of a table.
         layouts: names of files and columns; several where each part of a split has a table.
         others: whether the photographs of level -1 are read, and the graded ones left out.
 
     Raises:
-        DataError: files are missing or are not what they should be.
+        DataError: files are missing or malformed.
     """
     rows: list[Photograph] = []
     faults: list[Fault] = []
@@ -68,7 +74,7 @@ def read_folder(
                 files.pop(label.name, None)
         labels = [label for label in labels if (label.grade == NOT_GRADED) == others]
         for label in labels:
-            of_part += _of_columns(label, with_patients)
+            of_part += _column_faults(label, with_patients)
         pairs, of_part, count = matched(labels, of_part, files)
         rows += [
             _row(label, path, layout.site or name, named, layout.part) for label, path in pairs
@@ -79,9 +85,9 @@ def read_folder(
     if not rows and not faults:
         lacking = "photographs of level -1" if others else "graded photographs"
         raise DataError(f"{layouts[0].table} holds no {lacking}", at=folder)
-    handle_faults(str(folder), faults, total, on_fault, tell)
+    handle_faults(str(folder), faults, total, on_fault, report)
     for summary in summaries:
-        tell(summary)
+        report(summary)
     return Photographs(
         name=f"{name}{OTHER}" if others else name,
         rows=tuple(rows),
@@ -92,8 +98,8 @@ def read_folder(
     )
 
 
-def _of_columns(label: Label, with_patients: bool) -> list[Fault]:
-    """What is wrong with the columns that need not be there."""
+def _column_faults(label: Label, with_patients: bool) -> list[Fault]:
+    """The faults in the optional columns."""
     faults = []
     if with_patients and not label.others["patient"]:
         faults.append(Fault(label.name, "without a patient"))

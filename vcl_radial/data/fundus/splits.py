@@ -34,7 +34,7 @@ def split_by_patient(
         photographs: the table.
         validation: share of the patients.
         test: share of the patients.
-        seed: of the shuffle.
+        seed: seed of the shuffle.
 
     Raises:
         UserError: the shares leave nothing to train on, or a part gets no patient.
@@ -54,7 +54,7 @@ def split_by_patient(
     part = np.empty(len(patients), np.int64)
     given = np.zeros(3)
     for count, patient in enumerate(np.concatenate(shuffled), start=1):
-        # To the part that lacks most of its share so far: exact for every prefix, so for strata.
+        # The part that lacks most of its share gets the patient: exact for prefixes and strata.
         part[patient] = np.argmax(shares * count - given)
         given[part[patient]] += 1
     if (empty := np.flatnonzero((shares > 0) & (given == 0))).size:
@@ -76,7 +76,7 @@ def published_split(photographs: Photographs, *, validation: float = 0.1, seed: 
     Args:
         photographs: the table.
         validation: share of the training part's patients, where there is no such part.
-        seed: of that cut.
+        seed: seed of that cut.
 
     Raises:
         DataError: the table has no such split, or a patient is in two parts of it.

@@ -30,7 +30,7 @@ from vcl_radial.errors import bad_value
 SYNTHETIC_NOTICE: Final = "SYNTHETIC: pictures drawn by a generator, not photographs of patients"
 
 GRADE_SHARES: Final = (25810 / 35126, 2443 / 35126, 5292 / 35126, 873 / 35126, 708 / 35126)
-"""Of the grades 0 to 4, as in the 35,126 graded photographs of Kaggle/EyePACS 2015."""
+"""Shares of the grades 0 to 4 in the 35,126 graded photographs of Kaggle/EyePACS 2015."""
 
 ARTEFACTS: Final = ("blur", "dark", "glare", "dust", "lashes")
 
@@ -40,7 +40,7 @@ SMALLEST: Final = 128
 _OF_THE_PATIENT: Final = 0.85
 """Correlation of the severities of a patient's two eyes."""
 _HALF_WIDTH: Final = 1.04
-"""From the middle of a picture to its edge."""
+"""Distance from the middle of a picture to its edge."""
 _FINER: Final = 2
 """Pixels of a layer along an edge of one of the picture."""
 
@@ -51,7 +51,7 @@ Point = NDArray[np.float64]
 
 
 class Camera(NamedTuple):
-    """What differs between two makes: colours, light at the rim, sharpness, shape of the field."""
+    """A make of camera: its colours, light at the rim, sharpness and shape of the field."""
 
     gains: tuple[float, float, float]
     vignette: float
@@ -69,11 +69,11 @@ CAMERAS: Final = {
 
 @dataclass(frozen=True)
 class SyntheticSettings:
-    """What is generated.
+    """Settings of the generator.
 
     Attributes:
-        patients: each with a left and a right eye.
-        seed: of everything; the first patients are the same however many follow.
+        patients: number of patients, each with a left and a right eye.
+        seed: seed of everything; the first patients do not depend on the number of patients.
         artefacts: share of photographs with an artefact, whatever their grade.
         second_camera: share of patients who are photographed with the second camera.
     """
@@ -84,7 +84,7 @@ class SyntheticSettings:
     second_camera: float = 0.4
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be generated."""
+        """Reject impossible settings."""
         if self.patients < 1:
             raise bad_value("patients", self.patients, "must be at least 1")
         if self.seed < 0:
@@ -96,16 +96,16 @@ class SyntheticSettings:
 
 @dataclass(frozen=True)
 class Subject:
-    """One eye as it is photographed.
+    """An eye and how it is photographed.
 
     Attributes:
-        number: of the patient, from 0.
-        eye: which of the two.
+        number: number of the patient, from 0.
+        eye: left or right eye.
         grade: 0 to 4.
         severity: within the grade, from 0 to 1.
         camera: one of `CAMERAS`.
         artefact: one of `ARTEFACTS`, or "" for none.
-        pigment: of the fundus, from 0 (fair) to 1 (dark); the same in both eyes.
+        pigment: pigment of the fundus, from 0 (fair) to 1 (dark); the same in both eyes.
     """
 
     number: int
@@ -254,7 +254,7 @@ def _lesions(
     macula: Point,
     disc: Point,
 ) -> None:
-    """What disease leaves: more of it the higher the grade and the severity within it."""
+    """Draw the lesions of a disease: more for a higher grade and severity."""
     s, blood = subject.severity, layers["blood"]
     dots, blots, clusters, wool = {
         1: (2 + 4 * s, 0, 0, 0),
@@ -289,11 +289,11 @@ def _anywhere(rng: np.random.Generator, within: float) -> Point:
 
 
 def _photograph(rng: np.random.Generator, subject: Subject, retina: Plane) -> Image.Image:
-    """What a camera makes of a retina, with the subject's artefact if there is one."""
+    """A camera's picture of a retina, with the subject's artefact if there is one."""
     make, edge = CAMERAS[subject.camera], retina.shape[-1]
     x, y = _places(edge)
     radius = np.hypot(x, y)
-    # All that belongs to a sound photograph is drawn first: an artefact comes on top of it.
+    # Draw the random numbers of a sound photograph first, so that an artefact does not change them.
     tilt, exposure, hue = rng.normal(0, 0.12, 2), rng.normal(1, 0.06), rng.normal(1, 0.03, 3)
     grain = make.noise * rng.standard_normal(retina.shape, dtype=np.float32)
     light = exposure * (1 - make.vignette * radius**2 + tilt[0] * x + tilt[1] * y)
@@ -355,8 +355,8 @@ class SyntheticReader:
     """Draws a picture where other readers open a file.
 
     Args:
-        settings: of the generator.
-        by_name: who is on a picture.
+        settings: settings of the generator.
+        by_name: subjects by the names of their pictures.
     """
 
     def __init__(self, settings: SyntheticSettings, by_name: Mapping[str, Subject]) -> None:
@@ -374,7 +374,7 @@ class SyntheticReader:
 
 @lru_cache(maxsize=1)
 def _generator() -> str:
-    """What changes when the generator does: pictures of an older one are not to be mixed in."""
+    """Digest of the generator's code, so that pictures of an older generator are not reused."""
     return hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:16]
 
 

@@ -32,7 +32,7 @@ GRADES: Final = (0, 1, 2, 3, 4)
 """No, mild, moderate, severe and proliferative retinopathy."""
 
 NOT_GRADED: Final = -1
-"""In place of a grade: another disease is there, and it is not known whether retinopathy is."""
+"""Grade of an eye with another disease and unknown retinopathy."""
 
 REFERABLE_FROM: Final = 2
 """Grades 0 and 1 are healthy, 2 to 4 are to be seen by an expert (Leibig et al. 2017)."""
@@ -43,17 +43,17 @@ Part = Literal["train", "validation", "test", ""]
 
 @dataclass(frozen=True)
 class Photograph:
-    """One row.
+    """A row of the table.
 
     Attributes:
-        name: of the photograph, once in a table.
-        patient: who is on it. Where nobody knows, the photograph's own name.
-        eye: which one.
-        grade: of retinopathy, 0 to 4, or -1 where only another disease is known.
-        site: where or with what camera it was taken.
-        part: of the split that it was published with, or "".
-        path: its file, if it has one.
-        artefact: of the camera, where that is known (synthetic pictures only), or "".
+        name: name of the photograph, unique in a table.
+        patient: the patient; if unknown, the photograph's own name.
+        eye: left, right or unknown.
+        grade: grade of retinopathy, 0 to 4, or -1 if only another disease is known.
+        site: clinic or camera.
+        part: part of the published split, or "".
+        path: file of the photograph, if it has one.
+        artefact: artefact of the camera, if known (only for synthetic pictures), or "".
     """
 
     name: str
@@ -71,22 +71,22 @@ class Reader(Protocol):
 
     @property
     def origin(self) -> str:
-        """Where they come from, in words that tell one origin from another."""
+        """The origin of the pictures, different for different origins."""
         ...
 
     def read(self, photograph: Photograph, size: int) -> Image.Image:
         """The picture in RGB, at least `size` pixels wide and high where the source has as many.
 
         Raises:
-            Unreadable: it is damaged or missing.
+            Unreadable: the picture is damaged or missing.
         """
         ...
 
     def version(self, photograph: Photograph) -> str:
-        """What is another when the picture has become another.
+        """A text that changes with the picture.
 
         Raises:
-            Unreadable: it is missing.
+            Unreadable: the picture is missing.
         """
         ...
 
@@ -96,14 +96,14 @@ class Photographs:
     """A table of photographs and how to read them.
 
     Attributes:
-        name: of the data set.
-        rows: one for each photograph.
-        reader: gives their pictures.
-        notice: licence, attribution and processing, for whoever shows or reports them.
-        patients_known: whether `patient` is known. If not, two photographs of one patient may come
-            into different parts of a split.
-        synthetic: whether the pictures were drawn; to be said wherever they are shown.
-        faults: what was left out, and why.
+        name: name of the data set.
+        rows: one row for each photograph.
+        reader: reads their pictures.
+        notice: licence, attribution and processing, for pages that show them.
+        patients_known: whether `patient` is known. If not, two photographs of one patient may be
+            in different parts of a split.
+        synthetic: whether the pictures were drawn; pages that show them must state it.
+        faults: photographs that were left out, and why.
     """
 
     name: str
@@ -125,18 +125,18 @@ class Photographs:
     @property
     def referable(self) -> NDArray[np.int64]:
         """The classes `[N]`: 1 from grade 2 on, 0 below it, and -1 where the grade is -1."""
-        known = (self.grades >= REFERABLE_FROM).astype(np.int64)
-        return np.where(self.grades == NOT_GRADED, NOT_GRADED, known)
+        referable = (self.grades >= REFERABLE_FROM).astype(np.int64)
+        return np.where(self.grades == NOT_GRADED, NOT_GRADED, referable)
 
     @property
     def patients(self) -> NDArray[np.str_]:
-        """Who is on each photograph, `[N]`: the unit of splits and of resampling."""
+        """The patient of each photograph, `[N]`: the unit of splits and of resampling."""
         return np.array([row.patient for row in self.rows], np.str_)
 
     def select(self, places: Sequence[int] | NDArray[np.int64] | NDArray[np.bool_]) -> Photographs:
-        """These rows, by place or by mask, in this order."""
+        """The table of these rows, by index or by mask, in this order."""
         chosen = np.arange(len(self))[np.asarray(places)]
-        return replace(self, rows=tuple(self.rows[place] for place in chosen))
+        return replace(self, rows=tuple(self.rows[row] for row in chosen))
 
     def frame(self) -> pd.DataFrame:
         """The table as a data frame: image, patient, eye, grade, site, part, path, artefact."""

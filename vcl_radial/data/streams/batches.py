@@ -56,11 +56,11 @@ class TensorBatches:
         self.drop_last = drop_last
         self.generator = generator
         self.task: int | None = None
-        """The task of all rows, where whoever made the batches says that there is but one."""
+        """The task of all rows, if the batches have a single task."""
 
     def __len__(self) -> int:
-        full, rest = divmod(len(self.y), self.batch_size)
-        return full if self.drop_last or not rest else full + 1
+        full, remainder = divmod(len(self.y), self.batch_size)
+        return full if self.drop_last or not remainder else full + 1
 
     def __iter__(self) -> Iterator[list[Tensor]]:
         tensors = (self.x, self.y, self.t)
@@ -82,24 +82,24 @@ class TensorLoading:
     """Mixin that gives an Avalanche strategy batches cut from one tensor, at no cost per sample.
 
     Put it before the strategy's template: `class Mine(TensorLoading, SupervisedTemplate)`, and
-    set `tensor_stream` to the stream that the benchmark was made from (`to_avalanche`), on the
-    strategy's device. Rows are followed through subsets and concatenation, as in joint training. A
-    dataset without row numbers, or whose samples are not the stream's (another benchmark,
-    transforms), goes to the stock loaders; to find out, a few of its samples are compared. A plugin
-    that brings a loader of its own, as Avalanche's replay does, still does so.
+    set `tensor_stream` to the benchmark's stream (`to_avalanche`), on the strategy's device. Rows
+    are followed through subsets and concatenation, as in joint training. A dataset without row
+    numbers, or with other samples than the stream (another benchmark, transforms), uses Avalanche's
+    loaders; a few of its samples are compared to detect this. A plugin with its own loader, such as
+    Avalanche's replay, still uses it.
 
-    Unlike the stock training loader, which fills each batch evenly from the tasks in a dataset of
-    several, this one shuffles all rows together: each is seen once per epoch.
+    Avalanche's training loader fills each batch evenly from the tasks of a dataset. This one
+    shuffles all rows together: each occurs once per epoch.
 
     Attributes:
-        tensor_stream: Where rows are taken from; None: the stock loaders.
+        tensor_stream: Stream of the rows; None: Avalanche's loaders.
         shuffle_generator: Source of the training order; None: PyTorch's global one.
     """
 
     tensor_stream: TensorStream | None = None
     shuffle_generator: torch.Generator | None = None
 
-    # Given by the Avalanche template.
+    # The Avalanche template sets these.
     adapted_dataset: Any
     dataloader: Any
     train_mb_size: int
@@ -131,8 +131,8 @@ class TensorLoading:
 
     @property
     def sole_task(self) -> int | None:
-        """The task of all rows of the batches, where there is but one."""
-        # A plugin may have put another loader in place of ours.
+        """The task of all rows of the batches, if it is a single one."""
+        # A plugin may have replaced the loader.
         return self.dataloader.task if isinstance(self.dataloader, TensorBatches) else None
 
     def _note_sole_task(self) -> None:
@@ -144,14 +144,14 @@ class TensorLoading:
         return WeakKeyDictionary()
 
     def _evaluation_tensors(self) -> _Tensors | None:
-        """Tensors of a dataset that is evaluated after every task, so kept while it lives."""
+        """Tensors of a dataset that is evaluated after every task; cached while it exists."""
         stream = self.tensor_stream
         rows = getattr(self.adapted_dataset, ROW_ATTRIBUTE, None)
         if rows is None or stream is None:
             return None
-        kept_for, tensors = self._evaluated.get(rows, (None, None))
+        cached_stream, tensors = self._evaluated.get(rows, (None, None))
         # A copy with other transforms or task labels has the same rows: hence the comparison.
-        if kept_for is stream and tensors and _samples_agree(self.adapted_dataset, tensors):
+        if cached_stream is stream and tensors and _samples_agree(self.adapted_dataset, tensors):
             return tensors
         tensors = _stream_tensors(self.adapted_dataset, stream)
         if tensors is not None:
@@ -178,20 +178,20 @@ def _stream_tensors(dataset: Any, stream: TensorStream | None) -> _Tensors | Non
 
 
 def _values(data: Any) -> list[int]:
-    """All values of an Avalanche attribute; to ask for one after another takes much longer."""
+    """All values of an Avalanche attribute, much faster than one by one."""
     parts = getattr(data, "_datasets", None)  # of Avalanche's FlatData
     if parts is None:
         return list(data)
-    together = [value for part in parts for value in _values(part)]
-    return together if data._indices is None else [together[i] for i in data._indices]
+    values = [value for part in parts for value in _values(part)]
+    return values if data._indices is None else [values[i] for i in data._indices]
 
 
 def _samples_agree(dataset: Any, tensors: _Tensors) -> bool:
-    """Compare a few samples of the dataset, first and last among them, with rows of the tensors."""
+    """Whether a few samples of the dataset, with the first and last, equal the tensors' rows."""
     n = len(dataset)
-    for place in torch.linspace(0, n - 1, min(n, _SAMPLES_COMPARED)).long().tolist():
-        x, y, t = (tensor[place].cpu() for tensor in tensors)
-        sample = dataset[place]
+    for row in torch.linspace(0, n - 1, min(n, _SAMPLES_COMPARED)).long().tolist():
+        x, y, t = (tensor[row].cpu() for tensor in tensors)
+        sample = dataset[row]
         same_x = isinstance(sample[0], Tensor) and torch.equal(sample[0].cpu().to(x.dtype), x)
         if not same_x or (int(sample[1]), int(sample[2])) != (int(y), int(t)):
             return False

@@ -13,7 +13,7 @@ ROW_ATTRIBUTE = "row"
 
 
 class StreamRows(Dataset[tuple[Tensor, int]]):
-    """Some rows of a stream as a PyTorch dataset: item i is the input and label of row i."""
+    """Rows of a stream as a PyTorch dataset: item i is the input and label of row i."""
 
     def __init__(self, stream: TensorStream, rows: Tensor) -> None:
         self.stream = stream
@@ -34,8 +34,8 @@ def to_avalanche(stream: TensorStream) -> Any:
     Its streams are "train", "valid" (unless nothing was held out) and "test", an experience per
     task. Task labels are 0..T-1 with many heads, all 0 with one. Each dataset has the attributes
     `targets`, `targets_task_labels` and `row`: the row numbers, which survive subsets and
-    concatenation and from which `TensorLoading` cuts whole batches. The samples live in host
-    memory whatever the device of `stream`, as PyTorch's loaders expect.
+    concatenation and from which `TensorLoading` cuts whole batches. The samples are always in host
+    memory, as PyTorch's loaders expect.
     """
     from avalanche.benchmarks import (
         benchmark_from_datasets,

@@ -1,4 +1,4 @@
-"""Streams from settings, as a benchmark's TOML file gives them."""
+"""Streams from the settings in a benchmark's TOML file."""
 
 from __future__ import annotations
 
@@ -30,13 +30,12 @@ def build_stream(
     Args:
         settings: `kind` ("split", "permuted" or "package.module:function") and `dataset` (see
             `load_dataset`); optionally `tasks`, `heads` ("multi" or "single"), `class_order`
-            (not of permuted; "seed" is an order drawn from the seed), `statistics`, `validation`,
+            (not for "permuted"; "seed" draws an order from the seed), `statistics`, `validation`,
             `split_seed`, `flatten`, with the defaults of `split_stream` and `permuted_stream`;
-            `first_tasks`, after which the stream ends, as `TensorStream.first` has it;
-            `image_size`, `test_share`, `test_seed` and `features`, which are those of
-            `load_dataset`; and the `checksum` that the data have to
-            have. A function from outside is called as these two are, with the keys that are set.
-        data_dir: Where the data lie; see `load_dataset`.
+            `first_tasks`, the number of tasks of `TensorStream.first`; `image_size`, `test_share`,
+            `test_seed` and `features` of `load_dataset`; and the required `checksum` of the data. A
+            function from outside is called like these two, with the keys that are set.
+        data_dir: Folder of the data; see `load_dataset`.
         seed: The seed of the run, for class_order = "seed".
 
     Raises:
@@ -47,14 +46,14 @@ def build_stream(
         if key not in settings:
             raise UserError("is missing in the stream's settings: add it", at=key)
     kind = settings["kind"]
-    own = outside.is_named(kind)
+    from_outside = outside.is_named(kind)
     check_keys(settings)
     loading = {key: settings[key] for key in STREAM_KEYS if key in settings}
     data = load_dataset(settings["dataset"], data_dir, **loading)
-    wanted = settings.get("checksum")
-    if wanted is not None and wanted != (found := data.checksum):
+    expected = settings.get("checksum")
+    if expected is not None and expected != (checksum := data.checksum):
         raise DataError(
-            f"has the checksum {found}, not {wanted}: name the data folder "
+            f"has the checksum {checksum}, not {expected}: name the data folder "
             "that these settings are of",
             at=settings["dataset"],
         )
@@ -64,17 +63,17 @@ def build_stream(
         options["seed"] = options.pop("split_seed")
     if options.get("class_order") == "seed":
         options["class_order"] = checked_order("seed", data.n_classes, seed)
-    first = options.pop("first_tasks", None)
-    stream = _own_stream(kind, data, options) if own else _BUILDERS[kind](data, **options)
-    check_first_tasks(first, stream.n_tasks)
-    return stream if first is None else stream.first(first)
+    tasks = options.pop("first_tasks", None)
+    stream = _user_stream(kind, data, options) if from_outside else _BUILDERS[kind](data, **options)
+    check_first_tasks(tasks, stream.n_tasks)
+    return stream if tasks is None else stream.first(tasks)
 
 
-def _own_stream(kind: str, data: ImageData, options: Mapping[str, Any]) -> TensorStream:
+def _user_stream(kind: str, data: ImageData, options: Mapping[str, Any]) -> TensorStream:
     """The stream of a function from outside.
 
     Raises:
-        UserError: it gives none, or one whose scores would not mean what they say.
+        UserError: the function returns no stream, or one with misleading scores.
     """
     stream = outside.call("kind", kind, data, **options)
     if not isinstance(stream, TensorStream):
@@ -87,21 +86,22 @@ def _own_stream(kind: str, data: ImageData, options: Mapping[str, Any]) -> Tenso
     return stream
 
 
-def _check_tasks(stream: TensorStream, who: str) -> None:
-    """See that scores of a user's own stream will mean what they say.
+def _check_tasks(stream: TensorStream, source: str) -> None:
+    """Check that scores of a user's own stream are not misleading.
 
     Raises:
-        UserError: an input that is trained on is tested on too, or a task has other classes.
+        UserError: a training input is also tested on, or a task has other classes.
     """
     trained_on = torch.zeros(stream.n_rows, dtype=torch.bool)
     trained_on[torch.cat(stream.train)] = True
     held_out: dict[str, tuple[Tensor, ...]] = {"validation": stream.validation, "test": stream.test}
     for name, parts in held_out.items():
         if shared := int(trained_on[torch.cat(parts)].sum()):
-            raise UserError(f"{shared} rows of {name} are in train too: leave them out", at=who)
+            raise UserError(f"{shared} rows of {name} are in train too: leave them out", at=source)
     for task, classes in enumerate(stream.task_classes):
         parts = (stream.train[task], stream.validation[task], stream.test[task])
-        if others := set(stream.gather_labels(torch.cat(parts)).tolist()) - set(classes):
+        if unlisted := set(stream.gather_labels(torch.cat(parts)).tolist()) - set(classes):
             raise UserError(
-                f"task {task + 1} has labels {sorted(others)} that its task_classes lack", at=who
+                f"task {task + 1} has labels {sorted(unlisted)} that its task_classes lack",
+                at=source,
             )

@@ -1,4 +1,4 @@
-"""Settings checked, with the nearest valid value named when one is wrong."""
+"""Checks of settings, which name the nearest valid value."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def check_fraction(key: str, value: object) -> None:
 def check_keys(settings: Mapping[str, Any]) -> None:
     """Raise a `UserError` unless a stream of this kind has all of these settings."""
     kind = settings["kind"]
-    own = outside.is_named(kind)
-    if not own:
+    from_outside = outside.is_named(kind)
+    if not from_outside:
         check_choice("kind", kind, _KEYS)
     if kind == "permuted" and "class_order" in settings:
         raise UserError(
@@ -58,11 +58,11 @@ def check_keys(settings: Mapping[str, Any]) -> None:
             at="class_order",
         )
     for key in settings:
-        check_choice("key of the stream's settings", key, _KEYS["split" if own else kind])
+        check_choice("key of the stream's settings", key, _KEYS["split" if from_outside else kind])
 
 
 def held_out(n: int, fraction: float, task_name: str) -> int:
-    """How many of n images a validation set takes.
+    """The number of n images in a validation set.
 
     Raises:
         UserError: one of the two parts would be empty.
@@ -80,10 +80,10 @@ def held_out(n: int, fraction: float, task_name: str) -> int:
 
 
 def default_tasks(n_classes: int, heads: str) -> int:
-    """The largest number of tasks with two classes or more each, all of one number of classes.
+    """The largest number of tasks of equal size with at least two classes each.
 
     Raises:
-        UserError: There is none but one task of all classes, and each task wants a head.
+        UserError: Only one task of all classes is possible, and each task needs its own head.
     """
     tasks = next(t for t in range(max(1, n_classes // 2), 0, -1) if n_classes % t == 0)
     if tasks > 1 or n_classes == 2:
@@ -98,10 +98,10 @@ def default_tasks(n_classes: int, heads: str) -> int:
 
 
 def classes_per_task(n_classes: int, tasks: int, multi_head: bool) -> int:
-    """How many classes a task has.
+    """The number of classes of a task.
 
     Raises:
-        UserError: the tasks do not divide them, or leave one to a head.
+        UserError: the classes do not divide evenly, or a head would have one class.
     """
     check_count("tasks", tasks)
     if n_classes % tasks:
@@ -123,7 +123,7 @@ def classes_per_task(n_classes: int, tasks: int, multi_head: bool) -> int:
 
 
 def check_first_tasks(first_tasks: int | None, tasks: int) -> None:
-    """Raise a `UserError` unless a stream of so many tasks has so many first ones."""
+    """Raise a `UserError` unless a stream of `tasks` tasks has `first_tasks` first ones."""
     if first_tasks is None:
         return
     check_count("first_tasks", first_tasks)
@@ -138,18 +138,18 @@ def check_first_tasks(first_tasks: int | None, tasks: int) -> None:
 def checked_order(
     class_order: Sequence[int] | str | None, n_classes: int, seed: int | None = None
 ) -> list[int]:
-    """The class order, or the conventional one where it is None.
+    """The class order, or the conventional one if it is None.
 
-    The order "seed" is the permutation of `numpy.random.RandomState(seed)`, which NumPy keeps the
-    same in all its versions. It depends on the run's seed alone, and so is that of every method.
+    The order "seed" is the permutation of `numpy.random.RandomState(seed)`, which is the same in
+    all versions of NumPy. It depends on the run's seed alone, so that all methods have the same.
 
     Args:
-        class_order: the classes in their order, None, or "seed" where a seed is given.
-        n_classes: the number of classes.
-        seed: the seed of the run.
+        class_order: the classes in their order, None, or "seed" with a seed.
+        n_classes: number of classes.
+        seed: seed of the run.
 
     Raises:
-        UserError: it is no permutation of the classes.
+        UserError: the order is not a permutation of the classes.
     """
     if class_order == "seed" and seed is not None:
         import numpy as np  # takes a while, and few streams need it

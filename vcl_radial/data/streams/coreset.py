@@ -1,4 +1,4 @@
-"""Which points of a task to set aside as its coreset: at random, or spread over the inputs."""
+"""Selection of a task's coreset: at random, or spread over the inputs."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def random_coreset(x: Tensor, size: int, generator: torch.Generator | None = Non
 
     Args:
         x: inputs `[n, ...]`.
-        size: of the coreset, at most n.
-        generator: of the draw, on the CPU; None: PyTorch's global one.
+        size: size of the coreset, at most n.
+        generator: generator of the draw, on the CPU; None: PyTorch's global one.
     """
     return torch.randperm(len(x), generator=generator)[:size].to(x.device)
 
@@ -35,17 +35,17 @@ def k_centre_coreset(x: Tensor, size: int, generator: torch.Generator | None = N
 
     Args:
         x: inputs `[n, ...]`; distances are Euclidean.
-        size: of the coreset, at most n.
-        generator: of the first centre, on the CPU; None: PyTorch's global one.
+        size: size of the coreset, at most n.
+        generator: generator of the first centre, on the CPU; None: PyTorch's global one.
     """
     x = x.flatten(1)
     centres = torch.empty(size, dtype=torch.int64, device=x.device)
     nearest = x.new_full((len(x),), torch.inf)
     centre = torch.randint(len(x), (), generator=generator).to(x.device)
-    for place in range(size):
-        centres[place] = centre
+    for k in range(size):
+        centres[k] = centre
         torch.minimum(nearest, (x - x[centre]).square_().sum(-1), out=nearest)
-        # A centre is not taken twice, even where all inputs left equal one.
+        # A centre is not chosen twice, even if all other inputs equal one.
         nearest[centre] = -1
         centre = nearest.argmax()
     return centres
@@ -57,10 +57,10 @@ SELECTIONS: dict[str, Selection] = {"random": random_coreset, "k-centre": k_cent
 def coreset(
     selection: str, x: Tensor, size: int, generator: torch.Generator | None = None
 ) -> Tensor:
-    """Return the row numbers `[size]` that the selection of that name picks from inputs `[n, ...]`.
+    """Return row numbers `[size]` of inputs `[n, ...]`, chosen by the selection of that name.
 
     Raises:
-        UserError: there is no selection of that name, or it would leave no point of the n.
+        UserError: the name is unknown, or no point of the n would be left.
     """
     if selection not in SELECTIONS:
         raise bad_value(

@@ -62,8 +62,8 @@ _PUBLISHED = {
             "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
         ),
     ),
-    # Letters in many fonts (Y. Bulatov), of the small set all images that can be read; a sixth of
-    # each letter is the test part.
+    # Letters in many fonts (Y. Bulatov): all readable images of the small set; a sixth of each
+    # letter is the test part.
     "notmnist-small": _Published(
         class_names=tuple("ABCDEFGHIJ"),
         sha256=(
@@ -87,30 +87,31 @@ def load_dataset(
 ) -> ImageData:
     """Load a data set by name: one of `DATASETS`, or `package.module:function`.
 
-    Fashion-MNIST and MNIST are sought in `data_dir`, else in the folder that the environment
-    variable `VCL_RADIAL_DATA` names, else in the cache folder, into which they are downloaded if
-    they are not there. In the first two, nothing is written and nothing is downloaded instead.
+    Fashion-MNIST and MNIST are read from `data_dir`, else from the folder in the environment
+    variable `VCL_RADIAL_DATA`, else from the cache folder, to which they are downloaded if they are
+    not there. Nothing is written to the first two, and nothing is downloaded if they lack a file.
     notMNIST, which has no licence, is read from these two alone.
-    Their files are checked against the published checksums. `digits` comes with scikit-learn.
-    `idx-folder` is a user's own four IDX files, named as MNIST's, in `data_dir` or
+    The files are checked against the published checksums. `digits` comes with scikit-learn.
+    `idx-folder` is a user's own four IDX files, named like MNIST's, in `data_dir` or
     `VCL_RADIAL_DATA`; `image-folder` is a user's own image files there, `train/CLASS/*` and
     `test/CLASS/*`, or `CLASS/*` to be split (see `load_image_folder`). A function from outside is
-    called with that folder, or None, and gives an `ImageData`.
+    called with that folder, or None, and returns an `ImageData`.
 
     Args:
         name: The data set.
-        data_dir: The folder to read, which holds the files itself, in `raw/`, or of a published
-            data set in its folder: `FashionMNIST/raw/`, `MNIST/raw/` or `notMNIST-small/raw/`.
-        image_size: Of an image folder: pixels along both edges; None: as the files have them.
-        test_share: Of an image folder without `train` and `test`: the share of each class's images
-            that is the test part.
-        test_seed: Of that choice.
-        features: A file with rows in the place of the images, see `with_features`.
+        data_dir: The folder with the files, in itself or in `raw/`; for a published data set also
+            in its folder: `FashionMNIST/raw/`, `MNIST/raw/` or `notMNIST-small/raw/`.
+        image_size: Number of pixels along both edges of an image folder's images; None: the files'
+            own sizes.
+        test_share: The test part's share of each class's images in an image folder without `train`
+            and `test`.
+        test_seed: Seed of that choice.
+        features: A file with rows instead of the images, see `with_features`.
 
     Raises:
-        UserError: The name is unknown, the folder does not exist, a download failed, or so did a
-            function from outside.
-        DataError: A file is missing, damaged, or does not fit the others.
+        UserError: The name is unknown, the folder does not exist, or a download or a function from
+            outside failed.
+        DataError: A file is missing, damaged, or does not match the others.
     """
     data = _load(name, data_dir, image_size, test_share, test_seed)
     return data if features is None else with_features(data, Path(features))
@@ -133,15 +134,15 @@ def _load(
 
 
 def checksum(name: str, data_dir: Path | None = None, **keys: Any) -> str | None:
-    """Of data that are the user's own, in whole or by their features; else None: the name says all.
+    """Checksum of a user's own data or features; None for other data, which the name identifies.
 
     Args:
         name: The data set.
         data_dir: Its folder.
-        keys: The others of `load_dataset`.
+        keys: The other keys of `load_dataset`.
 
     Raises:
-        UserError: it cannot be read.
+        UserError: the data cannot be read.
     """
     if name not in FOLDER_DATASETS and not outside.is_named(name) and "features" not in keys:
         return None
@@ -158,41 +159,41 @@ def _load_published(name: str, data_dir: Path | None) -> ImageData:
     root = published_root(name, data_dir)
     if root is None:
         files = cached_files(PUBLISHED_FOLDERS[name])
-        mend = "delete it and run again, or copy the published file there"
+        fix = "delete it and run again, or copy the published file there"
     else:
         files = user_files(root, PUBLISHED_FOLDERS[name])
-        mend = "copy the published file there"
+        fix = "copy the published file there"
     train_x, train_y, test_x, test_y = (
-        read_idx(files[idx_name], 3 if "images" in idx_name else 1, sha256=sha256, mend=mend)
+        read_idx(files[idx_name], 3 if "images" in idx_name else 1, sha256=sha256, fix=fix)
         for idx_name, sha256 in zip(IDX_NAMES, published.sha256, strict=True)
     )
     return ImageData(name, train_x, train_y, test_x, test_y, published.class_names)
 
 
 def _load_digits(name: str, data_dir: Path | None) -> ImageData:
-    """scikit-learn's 1,797 digits of 8x8; of each class every fifth image, in order, is a test."""
+    """scikit-learn's 1,797 digits of 8x8; every fifth image of each class is a test image."""
     from sklearn.datasets import load_digits
 
     digits = load_digits()
     x = torch.from_numpy(digits.images).to(torch.uint8)  # whole numbers from 0 to 16
     y = torch.from_numpy(digits.target).long()
-    place_in_class = torch.empty_like(y)
+    index_in_class = torch.empty_like(y)
     for digit in range(len(digits.target_names)):
-        of_class = y == digit
-        place_in_class[of_class] = torch.arange(int(of_class.sum()))
-    test = place_in_class % _TEST_EVERY == _TEST_EVERY - 1
+        in_class = y == digit
+        index_in_class[in_class] = torch.arange(int(in_class.sum()))
+    test = index_in_class % _TEST_EVERY == _TEST_EVERY - 1
     return ImageData(name, x[~test], y[~test], x[test], y[test])
 
 
 def _load_own(name: str, data_dir: Path | None) -> ImageData:
-    found = outside.call("dataset", name, user_root(data_dir))
-    if not isinstance(found, ImageData):
+    data = outside.call("dataset", name, user_root(data_dir))
+    if not isinstance(data, ImageData):
         raise bad_value(
             "dataset",
             name,
-            f"gives {type(found).__name__}, not a vcl_radial.data.streams.ImageData",
+            f"gives {type(data).__name__}, not a vcl_radial.data.streams.ImageData",
         )
-    return found
+    return data
 
 
 def _load_idx_folder(name: str, data_dir: Path | None) -> ImageData:

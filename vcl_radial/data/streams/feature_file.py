@@ -1,4 +1,4 @@
-"""Rows of features in the place of a data set's images."""
+"""Rows of features instead of a data set's images."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from vcl_radial.files.reading import open_file
 
 
 def with_features(data: ImageData, path: Path) -> ImageData:
-    """A data set with features of its images in their place; classes stay.
+    """A data set with features instead of its images, and the same classes.
 
     Args:
         data: the images.
-        path: of an .npz file with the arrays `train` `[N, D]` and `test` `[M, D]`, a row for each
-            image in the order of the data set's files.
+        path: path of an .npz file with the arrays `train` `[N, D]` and `test` `[M, D]`, a row for
+            each image in the order of the data set's files.
 
     Raises:
-        DataError: there is no such file, or its arrays do not fit the images.
+        DataError: there is no such file, or its arrays do not match the images.
     """
     check_feature_file(path, (len(data.train_x), len(data.test_x)))
     parts: dict[str, Any] = {}
     for name in ("train", "test"):
         try:
-            # What float32 cannot hold is not finite in it.
+            # Numbers too large for float32 become infinite, which the check below reports.
             with (
                 open_file(path) as content,
                 np.load(content, allow_pickle=False) as file,

@@ -1,6 +1,6 @@
-"""IDX files, the format in which MNIST and its kin are published, read strictly.
+"""A strict reader of IDX files, the format of MNIST and similar data sets.
 
-torchvision reads them too, but neither compressed ones nor with a word about what is wrong.
+torchvision reads them too, but neither compressed files nor with messages about faults.
 
 Layout: two zero bytes, a type code (0x08: unsigned bytes), the number of dimensions, each
 dimension as a big-endian 32-bit integer, then the values, last dimension fastest.
@@ -24,7 +24,7 @@ from vcl_radial.files.reading import open_data
 
 _UNSIGNED_BYTE = 0x08
 _PIECE = 1 << 20
-"""Bytes that are read at a time."""
+"""Number of bytes to read at a time."""
 
 
 def read_idx(
@@ -32,19 +32,19 @@ def read_idx(
     dimensions: int,
     *,
     sha256: str | None = None,
-    mend: str = "copy it again from its source",
+    fix: str = "copy it again from its source",
 ) -> Tensor:
     """Read an IDX file of unsigned bytes, gzip-compressed if its name ends in `.gz`.
 
     Args:
         path: The file.
-        dimensions: How many dimensions it must have: 1 for labels, 3 for images.
-        sha256: Expected checksum of the *uncompressed* bytes, so that one constant serves the
-            published and the extracted file. None: not checked.
-        mend: What the user is told to do about a bad file.
+        dimensions: Required number of dimensions: 1 for labels, 3 for images.
+        sha256: Expected checksum of the *uncompressed* bytes, the same for the published and the
+            extracted file. None: not checked.
+        fix: The fix in the error message for a bad file.
 
     Returns:
-        A uint8 tensor of the shape that the header gives.
+        A uint8 tensor with the shape in the header.
 
     Raises:
         DataError: The file cannot be read, is truncated, damaged, altered, or of another kind.
@@ -53,13 +53,13 @@ def read_idx(
         with open_data(path) as file:
             contents, shape = _read(file, dimensions, sha256)
     except ValueError as fault:
-        raise DataError(f"{fault}: {mend}", at=path) from None
+        raise DataError(f"{fault}: {fix}", at=path) from None
     except EOFError:
-        raise DataError(f"is truncated (its gzip stream ends early): {mend}", at=path) from None
+        raise DataError(f"is truncated (its gzip stream ends early): {fix}", at=path) from None
     except (gzip.BadGzipFile, zlib.error) as error:
-        raise DataError(f"is damaged ({error}): {mend}", at=path) from error
+        raise DataError(f"is damaged ({error}): {fix}", at=path) from error
     except OSError as error:
-        raise DataError(f"cannot be read ({error.strerror}): {mend}", at=path) from error
+        raise DataError(f"cannot be read ({error.strerror}): {fix}", at=path) from error
     values = torch.frombuffer(contents, dtype=torch.uint8, offset=len(contents) - math.prod(shape))
     return values.reshape(shape)
 
@@ -67,10 +67,10 @@ def read_idx(
 def _read(
     file: io.BufferedReader, dimensions: int, sha256: str | None
 ) -> tuple[bytearray, tuple[int, ...]]:
-    """The bytes of a file and its shape; no more is read than the header promises.
+    """The bytes of a file and its shape; at most one byte more than in the header is read.
 
     Raises:
-        ValueError: says what is wrong with the bytes.
+        ValueError: the bytes are wrong; the message states the fault.
     """
     header = 4 + 4 * dimensions
     contents = bytearray(file.read(header))
@@ -84,7 +84,7 @@ def _read(
         )
     shape = struct.unpack(f">{dimensions}I", contents[4:])
     expected = header + math.prod(shape)
-    # One byte more shows that there are more; a header may promise more than memory holds.
+    # The extra byte shows that the file is too long; a header may promise more than memory holds.
     while piece := file.read(min(_PIECE, expected + 1 - len(contents))):
         contents += piece
     if len(contents) < expected:

@@ -14,21 +14,21 @@ from vcl_radial.errors import DataError
 
 @dataclass(frozen=True, eq=False)
 class ImageData:
-    """Images and classes, with nothing done to them yet.
+    """Unprocessed images and classes.
 
     Attributes:
-        name: What the data set is called.
+        name: Name of the data set.
         train_x: Training images [N, H, W] or [N, C, H, W], or vectors [N, D]; whole or floating
             point numbers.
         train_y: Training classes [N], whole numbers from 0.
         test_x: Test images [M, ...].
         test_y: Test classes [M].
         class_names: The name of each class, in the conventional order; by default its number.
-        held_out: Which training images are the validation part, bool [N]; None: streams hold out a
-            share of them.
+        held_out: Mask of the training images of the validation part, bool [N]; None: streams hold
+            out a share of them.
 
     Raises:
-        DataError: The parts do not fit each other, or a class has no training image.
+        DataError: The parts do not match, or a class has no training image.
     """
 
     name: str
@@ -40,7 +40,7 @@ class ImageData:
     held_out: Tensor | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what would fail, or pass for something else, later on."""
+        """Reject data that would fail, or give wrong results, later."""
         for fault in self._faults():
             raise DataError(fault, at=self.name)
         object.__setattr__(self, "train_y", self.train_y.long())
@@ -77,9 +77,9 @@ class ImageData:
         classes = len(self.class_names) or int(self.train_y.max()) + 1
         highest = max(int(self.train_y.max()), int(self.test_y.max()))
         if highest >= classes:
-            named = f"{classes} class_names" if self.class_names else "training images up to"
+            known = f"{classes} class_names" if self.class_names else "training images up to"
             limit = "" if self.class_names else f" {classes - 1}"
-            yield f"class {highest} is in the data, but there are {named}{limit}"
+            yield f"class {highest} is in the data, but there are {known}{limit}"
         if absent := sorted(set(range(classes)) - set(torch.unique(self.train_y).tolist())):
             yield f"class {absent[0]} has no training image: number the classes without gaps"
 
@@ -90,6 +90,6 @@ class ImageData:
 
     @property
     def checksum(self) -> str:
-        """Of all images and labels, and of which ones are the validation part."""
-        more = () if self.held_out is None else (self.held_out,)
-        return tensors_checksum(self.train_x, self.train_y, self.test_x, self.test_y, *more)
+        """Checksum of all images and labels, and of the validation mask."""
+        masks = () if self.held_out is None else (self.held_out,)
+        return tensors_checksum(self.train_x, self.train_y, self.test_x, self.test_y, *masks)

@@ -1,4 +1,4 @@
-"""A folder of image files as a data set, decoded and kept in the cache."""
+"""A folder of image files as a data set, decoded and stored in the cache."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 
 from vcl_radial.data.data_files import TEST_SHARE, image_files
-from vcl_radial.data.decoding import Unreadable, decoded, processors, read_picture, tell_user
+from vcl_radial.data.decoding import Unreadable, decoded, print_progress, processors, read_picture
 from vcl_radial.data.streams.image_data import ImageData
 from vcl_radial.errors import DataError, UserError, visible
 from vcl_radial.files import atomic
@@ -26,10 +26,10 @@ from vcl_radial.system.memory import check_memory
 from vcl_radial.system.quiet import quiet
 
 _FORMAT: Final = 2
-"""Of a file in the cache: another number where other pixels come from the same files."""
+"""Format of a cache file; it changes when the same files give other pixels."""
 
 _PATIENCE: Final = 2.0
-"""Seconds of decoding after which its result is worth keeping in the cache."""
+"""Seconds of decoding above which its result is stored in the cache."""
 
 Pixels = NDArray[np.uint8]
 
@@ -39,23 +39,23 @@ def load_image_folder(
 ) -> ImageData:
     """Read `root/{train,val,test}/CLASS/*` or `root/CLASS/*`, grey or colour.
 
-    Which files count, and which are test images, is said at `image_files`. Images are turned as
-    their EXIF entry says, reduced to 8 bits per channel, and their transparency is left out. Where
-    all channels of all images are equal the data set is grey, [N, H, W], else colour, [N, 3, H, W].
+    `image_files` explains which files count and which are test images. Images are rotated by their
+    EXIF entry and reduced to 8 bits per channel, without transparency. If all channels of all
+    images are equal the data set is grey, [N, H, W], else colour, [N, 3, H, W].
 
-    What took long to decode is kept in the cache folder, and read from there until a file's name,
-    size or time changes.
+    If decoding takes long, the result is stored in the cache folder, and read from there until a
+    file's name, size or time changes.
 
     Args:
         root: The folder.
-        image_size: Stretch every image to so many pixels along both edges, antialiased (bilinear,
-            as `torchvision.transforms.Resize((image_size, image_size))` does); None: as they are.
-            A JPEG of more than twice that size is decoded at a smaller scale.
+        image_size: Number of pixels to which both edges of every image are stretched, antialiased
+            (bilinear, as in `torchvision.transforms.Resize((image_size, image_size))`); None: the
+            files' own sizes. A JPEG of more than twice that size is decoded at a smaller scale.
         test_share: See `image_files`.
         seed: See `image_files`.
 
     Raises:
-        DataError: Files are missing, damaged, or differ in size; names the file and the mend.
+        DataError: Files are missing, damaged, or of different sizes; names the file and the fix.
     """
     files = image_files(root, test_share=test_share, seed=seed)
     parts = (files.train, files.validation, files.test)
@@ -76,24 +76,24 @@ def load_image_folder(
 
 
 def _pixels(root: Path, paths: Sequence[Path], image_size: int | None) -> Pixels:
-    """All images, [N, H, W] or [N, 3, H, W], from the cache or decoded now."""
-    kept = _cache_file(root, paths, image_size)
-    if kept is not None:
-        with suppress(OSError, ValueError, EOFError):  # damaged or not there: made anew
-            with open_file(kept) as file:
+    """All images, [N, H, W] or [N, 3, H, W], from the cache or decoded."""
+    cached = _cache_file(root, paths, image_size)
+    if cached is not None:
+        with suppress(OSError, ValueError, EOFError):  # damaged or missing: decode again
+            with open_file(cached) as file:
                 pixels: Pixels = np.load(file, allow_pickle=False)
             if len(pixels) == len(paths) and pixels.dtype == np.uint8:
                 return pixels
     started = time.monotonic()
-    with quiet():  # Pillow warns of what is refused here
+    with quiet():  # Pillow warns of pictures that are rejected here
         pixels = _decoded(root, paths, image_size)
-    if kept is not None and time.monotonic() - started > _PATIENCE:
-        _keep(kept, pixels)
+    if cached is not None and time.monotonic() - started > _PATIENCE:
+        _store(cached, pixels)
     return pixels
 
 
 def _cache_file(root: Path, paths: Sequence[Path], image_size: int | None) -> Path | None:
-    """Where the pixels of these files are kept; None where there is no such place."""
+    """The cache file of the pixels of these files; None if there is no cache."""
     folder = str(root.resolve())
     state = hashlib.sha256(f"{_FORMAT}".encode())
     try:
@@ -101,39 +101,43 @@ def _cache_file(root: Path, paths: Sequence[Path], image_size: int | None) -> Pa
             status = path.stat()
             entry = f"{path.relative_to(root)}\0{status.st_size}\0{status.st_mtime_ns}\0"
             state.update(entry.encode(errors="surrogateescape"))
-        place = cache_root() / "image-folders"
-    except (OSError, UserError):  # decoding will say which file cannot be read
+        folder_cache = cache_root() / "image-folders"
+    except (OSError, UserError):  # decoding reports the file that cannot be read
         return None
     origin = hashlib.sha256(folder.encode(errors="surrogateescape")).hexdigest()
-    return place / f"{origin[:16]}-{image_size or 'full'}-{state.hexdigest()[:16]}.npy"
+    return folder_cache / f"{origin[:16]}-{image_size or 'full'}-{state.hexdigest()[:16]}.npy"
 
 
-def _keep(path: Path, pixels: Pixels) -> None:
-    """Write pixels into the cache, instead of those of the same folder in an earlier state."""
+def _store(path: Path, pixels: Pixels) -> None:
+    """Write pixels into the cache, and delete those of earlier states of the same folder."""
     contents = io.BytesIO()
     np.save(contents, pixels, allow_pickle=False)
     with suppress(OSError):  # without a cache, images are decoded again each time
         atomic.write(path, contents.getbuffer())
-        for other in path.parent.glob(f"{path.name.rpartition('-')[0]}-*.npy"):
-            if other != path:
-                other.unlink()
+        for earlier in path.parent.glob(f"{path.name.rpartition('-')[0]}-*.npy"):
+            if earlier != path:
+                earlier.unlink()
 
 
 def _decoded(root: Path, paths: Sequence[Path], image_size: int | None) -> Pixels:
     if image_size is not None:
         check_memory(root, len(paths), image_size, image_size)
-    first = _decode(paths[0], image_size)
-    size = first.shape[1:]
+    example = _decode(paths[0], image_size)
+    size = example.shape[1:]
     check_memory(root, len(paths), *size)
     pixels = np.empty((len(paths), 3, *size), np.uint8)
     colour = False
     images = decoded(
-        partial(_decode, image_size=image_size), paths, processors(), f"{root}: images", tell_user
+        partial(_decode, image_size=image_size),
+        paths,
+        processors(),
+        f"{root}: images",
+        print_progress,
     )
     for row, image in enumerate(images):
         if image.shape[1:] != size:
             raise DataError(
-                f"has {_edges(first)} pixels, but {paths[row]} {_edges(image)}: give "
+                f"has {_edges(example)} pixels, but {paths[row]} {_edges(image)}: give "
                 "all images one size, or have them resized with --set stream.image_size=N (pixels)",
                 at=paths[0],
             )
@@ -143,10 +147,10 @@ def _decoded(root: Path, paths: Sequence[Path], image_size: int | None) -> Pixel
 
 
 def _decode(path: Path, image_size: int | None) -> Pixels:
-    """An image: uint8 [1, H, W] of a grey one, else [3, H, W].
+    """The pixels of an image: uint8 [1, H, W] if it is grey, else [3, H, W].
 
     Raises:
-        DataError: It cannot be read; names the file.
+        DataError: The image cannot be read; names the file.
     """
     from PIL import Image
 
@@ -165,5 +169,5 @@ def _decode(path: Path, image_size: int | None) -> Pixels:
 
 
 def _edges(image: Pixels) -> str:
-    """Width and height."""
+    """Width and height, as text."""
     return f"{image.shape[2]}x{image.shape[1]}"

@@ -1,4 +1,4 @@
-"""The sizes of tasks of the data sets whose sizes are known before anything is read."""
+"""Task sizes of the data sets whose sizes are known without reading them."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ TRAIN_COUNTS: Mapping[str, tuple[int, ...]] = {
     "fashion-mnist": (6000,) * 10,
     "mnist": (5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949),
     "notmnist-small": (1560, 1561, 1561, 1561, 1561, 1560, 1560, 1560, 1560, 1560),
-    # Of scikit-learn's digits every fifth image of each class is a test image.
+    # Every fifth image of each class of scikit-learn's digits is a test image.
     "digits": (143, 146, 142, 147, 145, 146, 145, 144, 140, 144),
 }
-"""Training images of each class."""
+"""Numbers of training images of each class."""
 
 TEST_COUNTS: Mapping[str, int] = {
     "fashion-mnist": 10_000,
@@ -30,29 +30,29 @@ TEST_COUNTS: Mapping[str, int] = {
     "notmnist-small": 3_120,
     "digits": 355,
 }
-"""Test images."""
+"""Numbers of test images."""
 
 
 def rows_of(dataset: str) -> tuple[int, int] | None:
-    """The numbers of training and test images of a data set, or None where they are not known."""
+    """The numbers of training and test images of a data set, or None if they are not known."""
     if dataset not in TRAIN_COUNTS:
         return None
     return sum(TRAIN_COUNTS[dataset]), TEST_COUNTS[dataset]
 
 
 def task_sizes(settings: Mapping[str, Any], seed: int = 0) -> list[int] | None:
-    """Training points of each task of a stream, or None where only reading the data tells.
+    """Numbers of training points of a stream's tasks, or None if only the data show them.
 
     Args:
-        settings: as of `build_stream`, with all of its keys.
-        seed: the seed of the run.
+        settings: settings of `build_stream`, with all of its keys.
+        seed: seed of the run.
 
     Raises:
         UserError: a setting is not known, or does not fit the data.
     """
     check_keys(settings)
     counts = TRAIN_COUNTS.get(settings["dataset"])
-    # How many tasks the classes of an image folder make is not known before it is read.
+    # The number of an image folder's tasks is not known before it is read.
     tasks_are_known = settings["dataset"] != "image-folder" or settings["kind"] != "split"
     try:
         if tasks_are_known:

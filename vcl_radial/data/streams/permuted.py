@@ -27,14 +27,14 @@ def permuted_stream(
     Task 0 is *not* permuted. Tasks 1 to T-1 each have one random permutation, the same for all
     their images; with the same seed, a longer stream begins with the tasks of a shorter one. The
     held-out images are the same in every task, so none is ever trained on. The images are stored
-    once; permuted inputs are made when they are asked for.
+    once; permuted inputs are made on demand.
 
     Args:
         data: The data set.
         tasks: The number of tasks T.
         heads: "single" (domain-incremental) or "multi" (a head for each task).
-        statistics: As that of `split_stream`. Both values mean the same here: the first task has
-            all images.
+        statistics: See `split_stream`. Both values mean the same here: the first task has all
+            images.
         validation: The share of the training images that is held out, unless the data have a
             validation part.
         seed: Seed of the permutations and of the validation split, which do not depend on
@@ -59,7 +59,7 @@ def permuted_stream(
     orders += [torch.randperm(n_pixels, generator=generator) for _ in range(tasks - 1)]
 
     names = ("unpermuted", *(f"permutation {task}" for task in range(1, tasks)))
-    kept, held_out = hold_out(
+    trained, held_out = hold_out(
         torch.arange(n_train),
         validation,
         torch.Generator().manual_seed(seed),
@@ -70,7 +70,7 @@ def permuted_stream(
         name=f"permuted {data.name}, {tasks} tasks, {heads}-head",
         x=x,
         y=torch.cat([data.train_y, data.test_y]),
-        train=tuple(kept + task * n for task in range(tasks)),
+        train=tuple(trained + task * n for task in range(tasks)),
         validation=tuple(held_out + task * n for task in range(tasks)),
         test=tuple(torch.arange(n_train, n) + task * n for task in range(tasks)),
         task_names=names,

@@ -1,4 +1,4 @@
-"""What all streams do to images first: standardise the pixels, hold out a validation set."""
+"""The preparation of all streams: standardise the pixels, hold out a validation set."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from vcl_radial.data.streams.image_data import ImageData
 from vcl_radial.errors import DataError, UserError
 
 
-def standardised(data: ImageData, *, flatten: bool, known: Tensor | None = None) -> Tensor:
+def standardised(data: ImageData, *, flatten: bool, rows: Tensor | None = None) -> Tensor:
     """Return all images, training before test, with the training pixels at mean 0, variance 1.
 
     x = (pixel - m) / s, where m and s are the scalar mean and standard deviation over all pixels
     of the *whole standard training set*: of every task, and before a validation set is held out.
-    This is the usual preparation for these benchmarks; it lets two numbers from later tasks
-    into the first one. With `known` these are the numbers of some of the training images.
+    This is the usual preparation for these benchmarks; the first task then uses two numbers that
+    depend on later ones. With `rows` they are the numbers of some of the training images.
 
     Args:
         data: The data set.
         flatten: Inputs as vectors.
-        known: Row numbers of the training images that m and s are of; None: all of them.
+        rows: Row numbers of the training images that define m and s; None: all of them.
 
     Returns:
-        float32 [N, D]; unless `flatten`, images [N, C, H, W], C = 1 where they have no channels.
+        float32 [N, D]; without `flatten`, images [N, C, H, W], C = 1 if they have no channels.
 
     Raises:
         DataError: All training pixels are equal.
     """
     x = torch.cat([data.train_x, data.test_x]).float()
-    of = x[: len(data.train_x)] if known is None else x[known]
-    std, mean = torch.std_mean(of, correction=0)
+    images = x[: len(data.train_x)] if rows is None else x[rows]
+    std, mean = torch.std_mean(images, correction=0)
     if std == 0:
         raise DataError("all training pixels are equal, so there is nothing to learn", at=data.name)
     x.sub_(mean).div_(std)
@@ -47,13 +47,13 @@ def hold_out(
     task_name: str,
     chosen: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Split rows into a training and a validation part: at random, or as the data say.
+    """Split rows into a training and a validation part: at random, or by the data's own split.
 
     Args:
         rows: Row numbers [n].
         fraction: The share of the validation part, rounded to whole rows.
-        generator: Where the random order comes from.
-        task_name: Named in the error.
+        generator: Generator of the random order.
+        task_name: Name of the task, for the error.
         chosen: `ImageData.held_out`, for all rows; None: a random share.
 
     Returns:
@@ -69,5 +69,5 @@ def hold_out(
         return rows[~out], rows[out]
     n_held_out = held_out(len(rows), fraction, task_name)
     order = torch.randperm(len(rows), generator=generator)
-    out, kept = order[:n_held_out].sort().values, order[n_held_out:].sort().values
-    return rows[kept], rows[out]
+    out, trained = order[:n_held_out].sort().values, order[n_held_out:].sort().values
+    return rows[trained], rows[out]

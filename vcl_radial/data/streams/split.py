@@ -1,4 +1,4 @@
-"""Split streams: the classes of a data set, dealt out over the tasks."""
+"""Split streams: the classes of a data set, distributed over the tasks."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ def split_stream(
     """Cut a data set into tasks with C / T classes each (Split-MNIST, Split-FashionMNIST).
 
     Task t has the classes `class_order[t k : (t + 1) k]`, k = C / T. With heads "multi" each task
-    has a head of its own with labels 0..k-1; with "single" one head has the labels 0..C-1, and a
-    class's label is its place in the class order.
+    has its own head with labels 0..k-1; with "single" one head has the labels 0..C-1, and a class's
+    label is its position in the class order.
 
     Args:
         data: The data set.
         tasks: The number of tasks T; it must divide the number of classes.
         heads: "multi" (task-incremental) or "single" (class-incremental).
         class_order: A permutation of the classes; None: the conventional order 0..C-1.
-        statistics: Of which training images the inputs have mean 0 and variance 1, before a
+        statistics: Training images on which the inputs have mean 0 and variance 1, before a
             validation set is held out: those of "all-tasks", or of the "first-task" alone, so that
-            the stream knows nothing of later ones.
+            no task depends on later ones.
         validation: The share of each task's training images that is held out, unless the data have
             a validation part.
         seed: Seed of the validation split, and of nothing else.
@@ -64,37 +64,37 @@ def split_stream(
     k = classes_per_task(data.n_classes, tasks, multi_head)
     order = checked_order(class_order, data.n_classes)
 
-    place = torch.empty(data.n_classes, dtype=torch.int64)
-    place[torch.tensor(order)] = torch.arange(data.n_classes)
-    place_of_row = place[torch.cat([data.train_y, data.test_y])]
-    task_of_row = place_of_row // k
+    position = torch.empty(data.n_classes, dtype=torch.int64)
+    position[torch.tensor(order)] = torch.arange(data.n_classes)
+    row_positions = position[torch.cat([data.train_y, data.test_y])]
+    row_tasks = row_positions // k
     n_train = len(data.train_y)
 
     generator = torch.Generator().manual_seed(seed)
     train, held_out, test, names = [], [], [], []
     for task in range(tasks):
         names.append(", ".join(data.class_names[c] for c in order[task * k : (task + 1) * k]))
-        rows = (task_of_row == task).nonzero()[:, 0]
-        trained = rows[rows < n_train]
-        kept, out = hold_out(trained, validation, generator, names[-1], data.held_out)
-        train.append(kept)
+        rows = (row_tasks == task).nonzero()[:, 0]
+        training_rows = rows[rows < n_train]
+        trained, out = hold_out(training_rows, validation, generator, names[-1], data.held_out)
+        train.append(trained)
         held_out.append(out)
         test.append(rows[rows >= n_train])
         if not len(test[-1]):
             raise DataError(f'has no test image for the task "{names[-1]}": add some', at=data.name)
 
-    of_first = task_of_row[:n_train] == 0
-    known = of_first.nonzero()[:, 0] if statistics == "first-task" else None
-    first = [0 if multi_head else task * k for task in range(tasks)]
+    in_first_task = row_tasks[:n_train] == 0
+    standard_rows = in_first_task.nonzero()[:, 0] if statistics == "first-task" else None
+    lowest_labels = [0 if multi_head else task * k for task in range(tasks)]
     return TensorStream(
         name=f"split {data.name}, {tasks} tasks, {heads}-head",
-        x=standardised(data, flatten=flatten, known=known),
-        y=place_of_row % k if multi_head else place_of_row,
+        x=standardised(data, flatten=flatten, rows=standard_rows),
+        y=row_positions % k if multi_head else row_positions,
         train=tuple(train),
         validation=tuple(held_out),
         test=tuple(test),
         task_names=tuple(names),
-        task_classes=tuple(tuple(range(label, label + k)) for label in first),
+        task_classes=tuple(tuple(range(label, label + k)) for label in lowest_labels),
         n_classes=k if multi_head else data.n_classes,
         multi_head=multi_head,
     )

@@ -1,4 +1,4 @@
-"""A sequence of tasks as rows of whole tensors, with no continual-learning library in sight."""
+"""A sequence of tasks as rows of whole tensors, without a continual-learning library."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _PIECE = 256
 
 @dataclass(frozen=True, eq=False)
 class TaskData:
-    """One task of a stream.
+    """A task of a stream.
 
     Attributes:
-        name: for people.
-        head: that it is trained and tested with.
-        classes: the labels that occur, as the head numbers them.
+        name: readable name of the task.
+        head: head of the task in training and testing.
+        classes: labels that occur, in the head's numbering.
         train: inputs, float32 [n, ...], and labels, int64 [n].
-        validation: likewise, of what was held out of the training data; it may be empty.
-        test: likewise.
+        validation: inputs and labels held out of the training data; they may be empty.
+        test: test inputs and labels.
     """
 
     name: str
@@ -43,21 +43,21 @@ class TaskData:
 class TensorStream:
     """Tasks cut from one tensor of inputs; each task is three lists of row numbers.
 
-    A row number names an input of one task: row r is input `r % N` as task `r // N` sees it, if
-    the stream has permutations (then each task has N rows of its own), else just input r.
+    A row number names an input of one task: if the stream has permutations, row r is input `r % N`
+    in the order of task `r // N` (then each task has N rows), else it is input r.
 
     Attributes:
-        name: What the stream is, for people.
+        name: Readable name of the stream.
         x: All inputs, training images before test images: float32 [N, D] or [N, C, H, W].
-        y: Their labels as the head numbers them: int64 [N].
+        y: Their labels in the head's numbering: int64 [N].
         train: Row numbers of each task's training inputs.
         validation: Row numbers held out of the training set; empty tensors if there are none.
         test: Row numbers of each task's test inputs.
         task_names: A name for each task.
-        task_classes: The labels, as the head numbers them, that occur in each task.
+        task_classes: The labels that occur in each task, in the head's numbering.
         n_classes: The number of outputs of each head.
-        multi_head: Whether each task has a head of its own, and is told apart when tested.
-        permutations: int64 [T, D], the order in which task t sees the D pixels; None: as stored.
+        multi_head: Whether each task has its own head, and tests know the task.
+        permutations: int64 [T, D], the order of the D pixels in task t; None: as stored.
     """
 
     name: str
@@ -74,35 +74,35 @@ class TensorStream:
     _blocks: dict[tuple[Split, int], Tensor] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Refuse what would fail, or pass for something else, deep in training.
+        """Reject data that would fail, or give wrong results, during training.
 
         Raises:
-            UserError: names the field and what it should be.
+            UserError: a field is wrong; the message names it and its required value.
         """
-        for fault, words in self._faults():
+        for fault, message in self._faults():
             if fault:
-                raise UserError(words, at=f"stream {self.name!r}")
+                raise UserError(message, at=f"stream {self.name!r}")
 
     def _faults(self) -> Iterator[tuple[bool, str]]:
-        def of_type(name: str, tensor: object, dtype: torch.dtype) -> tuple[bool, str]:
-            found = tensor.dtype if isinstance(tensor, Tensor) else type(tensor).__name__
-            return found != dtype, f"{name} must be a tensor of {dtype}, not {found}"
+        def check_type(name: str, tensor: object, dtype: torch.dtype) -> tuple[bool, str]:
+            actual = tensor.dtype if isinstance(tensor, Tensor) else type(tensor).__name__
+            return actual != dtype, f"{name} must be a tensor of {dtype}, not {actual}"
 
-        yield of_type("x", self.x, torch.float32)
-        yield of_type("y", self.y, torch.int64)
+        yield check_type("x", self.x, torch.float32)
+        yield check_type("y", self.y, torch.int64)
         x, y = list(self.x.shape), list(self.y.shape)
         yield y != x[:1], f"y must have shape [N] with N = {x[0]} as x {x} has, not {y}"
         tasks = len(self.train)
         for name in ("validation", "test", "task_names", "task_classes"):
-            found = len(getattr(self, name))
+            count = len(getattr(self, name))
             yield (
-                found != tasks,
-                f"{name} must have an entry for each of {tasks} tasks, not {found}",
+                count != tasks,
+                f"{name} must have an entry for each of {tasks} tasks, not {count}",
             )
         for name in ("train", "validation", "test"):
             for rows in getattr(self, name):
-                yield of_type(f"every entry of {name}", rows, torch.int64)
-        if self.x.is_cpu:  # elsewhere a look at values waits for the device
+                yield check_type(f"every entry of {name}", rows, torch.int64)
+        if self.x.is_cpu:  # reading values of another device waits for it
             ends = torch.stack(self.x.aminmax()) if self.x.numel() else self.x
             yield not bool(ends.isfinite().all()), "x has numbers that are not finite"
             lowest, highest = (int(v) for v in self.y.aminmax()) if len(self.y) else (0, 0)
@@ -113,11 +113,14 @@ class TensorStream:
             )
             for name in ("train", "validation", "test"):
                 for rows in getattr(self, name):
-                    wrong = (
+                    bad_rows = (
                         bool(len(rows))
                         and not 0 <= int(rows.min()) <= int(rows.max()) < self.n_rows
                     )
-                    yield wrong, f"{name} has row numbers that are not from 0 to {self.n_rows - 1}"
+                    yield (
+                        bad_rows,
+                        f"{name} has row numbers that are not from 0 to {self.n_rows - 1}",
+                    )
 
     @property
     def n_tasks(self) -> int:
@@ -126,7 +129,7 @@ class TensorStream:
 
     @property
     def n_rows(self) -> int:
-        """The number of row numbers that `gather` knows."""
+        """The number of rows of `gather`."""
         views = 1 if self.permutations is None else len(self.permutations)
         return views * len(self.x)
 
@@ -154,10 +157,10 @@ class TensorStream:
         return (self[task] for task in range(self.n_tasks))
 
     def first(self, tasks: int) -> TensorStream:
-        """Return the stream that ends after so many tasks; what these have stays as it is.
+        """Return the stream of the first tasks, which do not change.
 
-        Heads, labels, held-out rows and permutations are those of the whole stream: with one head,
-        there are outputs for the classes of the tasks left out too.
+        Heads, labels, held-out rows and permutations are those of the whole stream: one head also
+        has outputs for the classes of the other tasks.
         """
         return dataclasses.replace(
             self,
@@ -171,7 +174,7 @@ class TensorStream:
         )
 
     def task_label(self, task: int) -> int:
-        """Return the head that `task` is trained and tested with."""
+        """Return the head of `task` in training and testing."""
         return task if self.multi_head else 0
 
     def rows(self, task: int, split: Split) -> Tensor:
@@ -186,19 +189,19 @@ class TensorStream:
     def inputs(self, task: int, split: Split) -> Tensor:
         """Return the inputs of one part of a task as one tensor: float32 [n, ...].
 
-        Kept for the next call: all validation and test inputs, and the training inputs that were
-        asked for last (all of them together can be several times as large as `x`).
+        All validation and test inputs are stored for the next call, and the training inputs of the
+        last call (those of all tasks can be several times as large as `x`).
         """
         key = (split, task)
         if key not in self._blocks:
             if split == "train":
-                for kept in [kept for kept in self._blocks if kept[0] == "train"]:
-                    del self._blocks[kept]
+                for old in [old for old in self._blocks if old[0] == "train"]:
+                    del self._blocks[old]
             self._blocks[key] = self.gather(self.rows(task, split))
         return self._blocks[key]
 
     def labels(self, task: int, split: Split) -> Tensor:
-        """Return the labels of one part of a task as its head numbers them: int64 [n]."""
+        """Return the labels of one part of a task in its head's numbering: int64 [n]."""
         return self.gather_labels(self.rows(task, split))
 
     def gather(self, rows: Tensor) -> Tensor:
@@ -207,7 +210,7 @@ class TensorStream:
             return self.x.index_select(0, rows)
         pixels = self.x.flatten(1)
         gathered = pixels.new_empty((len(rows), pixels.shape[1]))
-        # Pieces small enough for the cache: on a CPU several times as fast as all at once.
+        # Pieces that fit into a CPU's cache are several times as fast as all rows at once.
         for start in range(0, len(rows), _PIECE):
             piece = rows[start : start + _PIECE]
             images = pixels.index_select(0, piece % len(pixels))
@@ -233,7 +236,7 @@ class TensorStream:
 
 
 def tensors_checksum(*tensors: Tensor) -> str:
-    """Of shapes and values: data that are stored in another way are the same."""
+    """Checksum of shapes and values, independent of how the tensors are stored."""
     content = hashlib.sha256()
     for tensor in tensors:
         content.update(f"{tuple(tensor.shape)}".encode())

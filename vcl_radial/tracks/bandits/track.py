@@ -60,12 +60,12 @@ class Bandits(Track[Run]):
 
     def check_data(self, runs: Sequence[Run], data_dir: Path | None) -> None:
         """Report the rows of each table; make a game of it, and each method for it once."""
-        from vcl_radial.data.decoding import tell_user
+        from vcl_radial.data.decoding import print_progress
         from vcl_radial.tracks.bandits.agents import MethodAgent, make_agent
         from vcl_radial.tracks.bandits.game import bandit_of, table_of
         from vcl_radial.tracks.methods import check_made
 
-        report_once, games = cache(tell_user), {}
+        report_once, games = cache(print_progress), {}
         for data, run in {run.data: run for run in runs}.items():
             games[data] = bandit_of(run, data_dir)
             report_once(f"{path_of(data.table, data_dir)}: {table_of(run, data_dir).rows:,} rows")

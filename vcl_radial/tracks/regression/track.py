@@ -95,12 +95,12 @@ class Regression(Track[Run]):
 
     def check_data(self, runs: Sequence[Run], data_dir: Path | None) -> None:
         """Load each table, report its rows, and make each method for it once."""
-        from vcl_radial.data.decoding import tell_user
+        from vcl_radial.data.decoding import print_progress
         from vcl_radial.tracks.methods import check_made
         from vcl_radial.tracks.regression.execute import check_data
         from vcl_radial.tracks.regression.task_by_task import method_of
 
-        report_once = cache(tell_user)  # slices of a table, and all its rows, are one table
+        report_once = cache(print_progress)  # slices of a table, and all its rows, are one table
         for data in dict.fromkeys(run.data for run in runs):
             group = [run for run in runs if run.data == data]
             table = check_data(data, data_dir, [run.seed for run in group])

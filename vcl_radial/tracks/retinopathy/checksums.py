@@ -41,7 +41,7 @@ def _checksum(
     content = hashlib.sha256()
     for name in names:
         # Faults are reported when the photographs are prepared.
-        photographs = load_photographs(name, data_dir, on_fault=on_fault, tell=lambda line: None)
+        photographs = load_photographs(name, data_dir, on_fault=on_fault, report=lambda line: None)
         for row in photographs.rows:
             size = row.path.stat().st_size if row.path and row.path.is_file() else 0
             fields = (name, row.name, row.patient, row.eye, row.grade, row.site, row.part, size)

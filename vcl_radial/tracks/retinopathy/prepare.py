@@ -20,7 +20,7 @@ from vcl_radial.data.fundus import (
     published_split,
     split_by_patient,
 )
-from vcl_radial.data.fundus.faults import ReportProgress, tell_user
+from vcl_radial.data.fundus.faults import ReportProgress, print_progress
 from vcl_radial.data.fundus.layouts import OTHER
 from vcl_radial.errors import DataError, UserError
 from vcl_radial.tracks.retinopathy.parts import parts_of
@@ -101,7 +101,7 @@ def check_drawn(settings: DataSettings) -> None:
 
 
 def load(
-    settings: DataSettings, data_dir: Path | None = None, tell: ReportProgress = tell_user
+    settings: DataSettings, data_dir: Path | None = None, report: ReportProgress = print_progress
 ) -> dict[str, FundusData]:
     """Read and decode all data sets by name, whatever the split.
 
@@ -110,7 +110,7 @@ def load(
         DataError: files are damaged.
     """
     names = settings.names
-    return {name: _load(name, settings, data_dir, tell) for name in names}
+    return {name: _load(name, settings, data_dir, report) for name in names}
 
 
 def cut(settings: DataSettings, loaded: Mapping[str, FundusData]) -> list[Site]:
@@ -128,7 +128,7 @@ def cut(settings: DataSettings, loaded: Mapping[str, FundusData]) -> list[Site]:
 def prepare(
     settings: DataSettings,
     data_dir: Path | None = None,
-    tell: ReportProgress = tell_user,
+    report: ReportProgress = print_progress,
     loaded: Mapping[str, FundusData] | None = None,
 ) -> list[Prepared]:
     """Prepare the photographs of each site for training.
@@ -136,14 +136,14 @@ def prepare(
     Args:
         settings: keys of the data; the default seed of the split is 0.
         data_dir: the data folder.
-        tell: function that shows a line to the user.
+        report: function that shows a line to the user.
         loaded: result of `load`, if it was called before.
 
     Raises:
         UserError: a data folder is missing, or a part would be empty.
         DataError: files are damaged, or a part lacks a class.
     """
-    loaded = loaded or load(settings, data_dir, tell)
+    loaded = loaded or load(settings, data_dir, report)
     sites = cut(settings, loaded)
     shifted = {name: _apart(name, loaded[name], sites, settings) for name in settings.shifted}
     # By the first site alone, because later sites are unknown when it is trained on.
@@ -224,13 +224,13 @@ def _shared_patients(name: str, data: FundusData, settings: DataSettings) -> str
 
 
 def _load(
-    name: str, settings: DataSettings, data_dir: Path | None, tell: ReportProgress
+    name: str, settings: DataSettings, data_dir: Path | None, report: ReportProgress
 ) -> FundusData:
     photographs = load_photographs(
         name,
         data_dir,
         on_fault=settings.on_fault,
-        tell=tell,
+        report=report,
         synthetic=_synthetic(settings),
     )
     return load_pixels(
@@ -239,5 +239,5 @@ def _load(
         crop=settings.crop,
         normalise=settings.normalise,
         on_fault=settings.on_fault,
-        tell=tell,
+        report=report,
     )

@@ -71,7 +71,7 @@ class Retinopathy(Track[Run]):
 
     def check_data(self, runs: Sequence[Run], data_dir: Path | None) -> None:
         """Make each method, decode the photographs for all runs, and print their number."""
-        from vcl_radial.data.decoding import tell_user
+        from vcl_radial.data.decoding import print_progress
         from vcl_radial.tracks.methods import check_made
         from vcl_radial.tracks.retinopathy.prepare import check_drawn, cut, load
         from vcl_radial.tracks.retinopathy.training import method_of
@@ -80,7 +80,7 @@ class Retinopathy(Track[Run]):
             return method_of(run.recipe.model_copy(update={"channels": 1}), run.data.size)
 
         check_made(runs, make)
-        report_once = cache(tell_user)  # several runs may read one table of labels
+        report_once = cache(print_progress)  # several runs may read one table of labels
         # Once for all seeds of a split, whose parts have the same sizes and grades.
         for run in {_key_without_seed(run.needed): run for run in runs}.values():
             check_drawn(run.needed)
@@ -154,7 +154,7 @@ def _loaded(photographs: str, data_dir: Path | None) -> Mapping[str, FundusData]
     from vcl_radial.tracks.retinopathy.prepare import load
 
     settings = DataSettings.model_validate_json(photographs)
-    return load(settings, data_dir, tell=lambda line: None)
+    return load(settings, data_dir, report=lambda line: None)
 
 
 @lru_cache(maxsize=1)  # runs of one seed follow one another

@@ -42,7 +42,7 @@ def showable(
         try:
             found.append(
                 load_photographs(
-                    name, data_dir, on_fault="skip", tell=lambda _: None, synthetic=settings
+                    name, data_dir, on_fault="skip", report=lambda _: None, synthetic=settings
                 )
             )
         except UserError as error:
