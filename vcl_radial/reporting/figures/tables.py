@@ -90,12 +90,12 @@ def board(table: pd.DataFrame) -> Table:
         The table, and where there are several methods, a line below it that says what is marked.
         The benchmark is left out where there is only one, and so are scores that no method has.
     """
-    names = ["benchmark"] if table["benchmark"].nunique() > 1 else []
-    names.append("method")
+    labels = ["benchmark"] if table["benchmark"].nunique() > 1 else []
+    labels.append("method")
     names = shown(table)
     rows: list[list[Cell | str]] = [
         [
-            *(str(row[name]) for name in names),
+            *(str(row[name]) for name in labels),
             str(row["seeds"]),
             *(
                 Cell(printed(n, row[n], row[f"{n}_se"]), row[n], n in row["best"].split())
@@ -105,7 +105,7 @@ def board(table: pd.DataFrame) -> Table:
         for row in table.to_dict("records")
     ]
     columns = [
-        *(Column(name, is_text=True) for name in names),
+        *(Column(name, is_text=True) for name in labels),
         Column("seeds", meaning="runs behind the numbers"),
         *(column(n) for n in names),
     ]
