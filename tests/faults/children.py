@@ -158,13 +158,17 @@ def fork(
         sys.stdout = os.fdopen(1, "w", buffering=1, closefd=False)
         sys.stderr = os.fdopen(2, "w", buffering=1, closefd=False, errors="backslashreplace")
         before()
-        from benchmarks.speed.__main__ import main as speed
-        from reports.__main__ import main as reports
         from vcl_radial.cli import MOVED, main
 
         if arguments[0] == "benchmarks.speed":
+            from benchmarks.speed.__main__ import main as speed
+
             return speed(arguments[1:])
-        return (reports if arguments[0] in MOVED else main)(arguments)
+        if arguments[0] in MOVED:
+            from reports.__main__ import main as reports
+
+            return reports(arguments)
+        return main(arguments)
 
     process = forked(work)
     ended: list[int] = []

@@ -70,6 +70,7 @@ def test_what_is_read_is_what_was_tried(swept) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.drawn
 def test_the_command_of_the_report_runs_the_best_configuration_on_test_data(
     swept, tmp_path: Path
 ) -> None:

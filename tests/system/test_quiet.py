@@ -6,6 +6,7 @@ from contextlib import nullcontext
 import avalanche
 import pytest
 
+import vcl_radial
 from vcl_radial.config.outside import find
 from vcl_radial.system import quiet
 
@@ -55,7 +56,7 @@ def test_a_warning_of_the_suite_is_shown_each_time(recwarn):
     warnings.simplefilter("always")
     for _ in range(2):
         with quiet.quiet():
-            warnings.warn_explicit("ours", UserWarning, quiet.__file__, 1)
+            warnings.warn_explicit("ours", UserWarning, vcl_radial.__file__, 1)
     assert len(recwarn) == 2
 
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
-_SUITE = Path(__file__).parent
+_SUITE = Path(__file__).parents[1]
 _PACKAGES = [
     Path(folder)
     for folder in (

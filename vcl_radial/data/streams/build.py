@@ -63,6 +63,8 @@ def build_stream(
         options["seed"] = options.pop("split_seed")
     if options.get("class_order") == "seed":
         options["class_order"] = checked_order("seed", data.n_classes, seed)
+    if from_outside and options.get("statistics") == "all-tasks":
+        del options["statistics"]  # a function that standardises in its own way need not take it
     tasks = options.pop("first_tasks", None)
     stream = _user_stream(kind, data, options) if from_outside else _BUILDERS[kind](data, **options)
     check_first_tasks(tasks, stream.n_tasks)
