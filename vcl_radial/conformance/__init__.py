@@ -7,11 +7,11 @@ In your own test:
     assert not check("my_methods:L2", {"posterior": "none"}).faults
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from vcl_radial.conformance.recipe import recipe_for
 from vcl_radial.conformance.verdict import Verdict
+from vcl_radial.system.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from vcl_radial.conformance.kit import (
@@ -49,12 +49,4 @@ _MODULES = {
     "Stream": "streams",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazy_names(__name__, _MODULES, __all__)

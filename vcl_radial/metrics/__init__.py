@@ -1,9 +1,9 @@
 """Scores of a run: pure functions of predictions and of tidy accuracy tables."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from vcl_radial.metrics.seeds import holm, mean_and_standard_error, sign_flip_test, sign_test
+from vcl_radial.system.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from vcl_radial.metrics.continual import (
@@ -64,12 +64,4 @@ _MODULES = {
     "nll": "prediction",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazy_names(__name__, _MODULES, __all__)

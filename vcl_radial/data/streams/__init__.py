@@ -1,9 +1,9 @@
 """Task sequences as Avalanche benchmarks cut from whole tensors."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from vcl_radial.data.data_files import DATA_VARIABLE
+from vcl_radial.system.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from vcl_radial.data.streams.batches import TensorBatches, TensorLoading
@@ -50,12 +50,4 @@ _MODULES = {
     "TensorStream": "tensors",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__ = lazy_names(__name__, _MODULES, __all__)
