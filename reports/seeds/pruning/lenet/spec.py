@@ -76,7 +76,7 @@ class LeNetPruning(Pruning[LeNetSpec]):
     """LeNet-5 pruned by the radii of its rows and columns (RDP, Table 2)."""
 
     spec = LeNetSpec
-    worker_modules = (*Pruning.worker_modules, f"{__package__}.lenet_training")
+    worker_modules = (*Pruning.worker_modules, f"{__package__}.training")
 
     def check_data(self, runs: Sequence[LeNetSpec], data_dir: Path | None) -> None:
         """Load the images."""

@@ -56,7 +56,7 @@ class MLPPruning(Pruning[MLPSpec]):
     """An MLP pruned by the signal-to-noise ratio of its weights (BAdam, Fig. 2)."""
 
     spec = MLPSpec
-    worker_modules = (*Pruning.worker_modules, f"{__package__}.mlp_training")
+    worker_modules = (*Pruning.worker_modules, f"{__package__}.training")
 
     def check_data(self, runs: Sequence[MLPSpec], data_dir: Path | None) -> None:
         """Load the images."""
