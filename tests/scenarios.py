@@ -12,13 +12,13 @@ from vcl_radial.data.streams import build_stream
 from vcl_radial.errors import UserError
 from vcl_radial.likelihoods import Gaussian
 from vcl_radial.likelihoods.objectives import gaussian_nll
-from vcl_radial.methods.loop import TaskLoop, selected
 from vcl_radial.methods.options import options_of
 from vcl_radial.methods.registry import built_in, built_in_class
 from vcl_radial.methods.tasks import Batch, Task
 from vcl_radial.nn import MLP, MultiHead, PosteriorSettings
 from vcl_radial.nn.rdp import RDPSettings
 from vcl_radial.optimizers.schedules import constant
+from vcl_radial.training.loop import TaskLoop, selected
 
 ADAM = partial(Adam, fused=True)
 ALL = 10_000

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from vcl_radial.sweeps.command import sweep
     from vcl_radial.sweeps.folder_report import report
     from vcl_radial.tracks.continual.benchmark import benchmark
+    from vcl_radial.training.trainer import Trainer
 
 __version__ = "0.1.0"
 
@@ -32,6 +33,7 @@ __all__ = [
     "VCL",
     "Method",
     "Results",
+    "Trainer",
     "__version__",
     "benchmark",
     "check",
@@ -50,6 +52,7 @@ _MODULES = {
     "VCL": "vcl_radial.methods.vcl",
     "Method": "vcl_radial.methods.base",
     "Results": "vcl_radial.reporting.results",
+    "Trainer": "vcl_radial.training.trainer",
     "benchmark": "vcl_radial.tracks.continual.benchmark",
     "check": "vcl_radial.conformance",
     "list_benchmarks": "vcl_radial.runs.catalogue",

@@ -17,7 +17,7 @@ from benchmarks.speed.timing import Measurement, measure_in_turn
 from benchmarks.speed.training import EPOCH, STEP, TWO_TASKS, Epochs, Training
 from vcl_radial.runs.planning import plan
 from vcl_radial.tracks.retinopathy.prepare import prepare
-from vcl_radial.tracks.retinopathy.training import Training as SiteTraining
+from vcl_radial.tracks.retinopathy.training import Sites, trainer_of
 
 METHODS = ("naive", "gaussian-vcl", "radial-vcl")
 PICTURES = (Ratios("convolutions", f"One training step of convolutions, {RATIO}", RATIO),)
@@ -55,6 +55,10 @@ def small(method: str, keys: dict[str, Any], images: Images, setting: Setting) -
     return training
 
 
+ENDLESS = 10**6
+"""Epochs of a training that is measured until the clock stops it."""
+
+
 class PhotographTraining:
     """A training on a site of photographs, epoch by epoch as in `vcl-radial run`.
 
@@ -68,11 +72,14 @@ class PhotographTraining:
         keys = {**_NO_VALIDATION, **setting.sizes.photographs, **keys}
         (planned,) = plan("retinopathy-synthetic", [method], [0], keys)
         (site,) = prepare(planned.data)
-        self.site = SiteTraining(planned.recipe, site, planned.seed, setting.device)
+        recipe, seed, device = planned.recipe, planned.seed, setting.device
         self._steps = Epochs(setting.clock)
+        self._trainer = trainer_of(recipe, site.data.size, seed, device)
+        self._trainer.epochs, self._trainer.on_step = ENDLESS, self._steps.end
+        self._epochs = self._trainer.steps(Sites(recipe, [site], seed, device))
         self.train()
 
     def train(self) -> dict[str, float]:
         """Train one epoch of at least two steps; return the seconds of a step after the first."""
-        _, seconds = self._steps.measure(lambda: self.site.run_epoch(self._steps.end))
+        _, seconds = self._steps.measure(lambda: next(self._epochs))
         return {STEP: seconds[EPOCH]}

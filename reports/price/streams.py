@@ -114,15 +114,14 @@ def _photographs(spec: Any, data_dir: Path | None) -> LinearStream:
     from vcl_radial.features import Body
     from vcl_radial.methods.fixed_features import FeatureModel
     from vcl_radial.tracks.retinopathy.prepare import prepare
-    from vcl_radial.tracks.retinopathy.training import Training, targets
+    from vcl_radial.tracks.retinopathy.training import Sites, targets, trainer_of
 
     sites = prepare(spec.needed, data_dir)
     (naive,) = planning.plan(spec.benchmark, ["naive"], [spec.seed], {})
-    training = Training(naive.recipe, sites[0], spec.seed)
-    while not training.finished:
-        training.run_epoch()
-    training.carried()
-    model = FeatureModel(Body(training.network), torch.nn.Identity, multi_head=False)
+    trainer = trainer_of(naive.recipe, sites[0].data.size, spec.seed)
+    trainer.fit(Sites(naive.recipe, sites[:1], spec.seed))
+    body = Body(trainer.method.network)
+    model = FeatureModel(body, torch.nn.Identity, multi_head=False)
 
     def pieces(site: Any, rows: Any) -> Iterator[Rows]:
         levels = targets(naive.recipe, site.data)

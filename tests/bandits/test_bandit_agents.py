@@ -326,5 +326,5 @@ class Broken(Method):
 
 def test_a_loss_that_is_no_number_is_said(monkeypatch):
     monkeypatch.setattr("vcl_radial.tracks.methods.find_method", lambda name: Broken)
-    with pytest.raises(Diverged, match="after 60 rounds; lower learning_rate"):
+    with pytest.raises(Diverged, match="of 60 rounds; lower learning_rate"):
         trained("naive")

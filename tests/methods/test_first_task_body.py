@@ -12,9 +12,9 @@ from vcl_radial.conformance import recipe_for, repeating
 from vcl_radial.conformance.subject import Subject
 from vcl_radial.likelihoods import Gaussian
 from vcl_radial.methods.bayes_linear import BayesLinear
-from vcl_radial.methods.loop import TaskLoop
 from vcl_radial.methods.tasks import Batch, Task
 from vcl_radial.nn import MLP, WithHeads
+from vcl_radial.training.loop import TaskLoop
 
 
 def learner(multi_head, **settings):

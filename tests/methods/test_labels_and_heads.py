@@ -15,7 +15,6 @@ from vcl_radial.likelihoods import Bernoulli, Categorical, Gaussian, OneHot
 from vcl_radial.methods.bayes_linear import BayesLinear
 from vcl_radial.methods.coreset_vcl import CoresetVCL
 from vcl_radial.methods.ewc import EWC
-from vcl_radial.methods.loop import TaskLoop
 from vcl_radial.methods.naive import Naive
 from vcl_radial.methods.tasks import Batch, Task
 from vcl_radial.methods.vcl import VCL
@@ -23,6 +22,7 @@ from vcl_radial.nn import MLP
 from vcl_radial.strategies import Strategy
 from vcl_radial.strategies.scores import Scores
 from vcl_radial.tracks.regression.training import LaneSplits
+from vcl_radial.training.loop import TaskLoop
 
 X = torch.randn(8, 4, generator=torch.Generator().manual_seed(0))
 LABELS = torch.tensor([0, 1] * 4)

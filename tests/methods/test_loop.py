@@ -11,7 +11,6 @@ from torch.optim import SGD, Adam
 
 from vcl_radial.errors import Diverged
 from vcl_radial.likelihoods import Gaussian
-from vcl_radial.methods.loop import TaskLoop, selected
 from vcl_radial.methods.ml_init_vcl import MLInitVCL
 from vcl_radial.methods.naive import Naive
 from vcl_radial.methods.si import SI
@@ -19,6 +18,7 @@ from vcl_radial.methods.tasks import Batch, Task, WarmUp
 from vcl_radial.methods.vcl import VCL
 from vcl_radial.nn import MLP
 from vcl_radial.nn.blocks import PosteriorBlock
+from vcl_radial.training.loop import TaskLoop, selected
 
 
 def points(count=40):

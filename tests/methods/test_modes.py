@@ -12,13 +12,13 @@ from vcl_radial.likelihoods.predict import in_mode, log_predictive
 from vcl_radial.methods.badam import BAdam
 from vcl_radial.methods.deep_ensemble import DeepEnsemble
 from vcl_radial.methods.ewc import EWC
-from vcl_radial.methods.loop import TaskLoop
 from vcl_radial.methods.mc_dropout import MCDropout
 from vcl_radial.methods.naive import Naive
 from vcl_radial.methods.tasks import Batch, Task
 from vcl_radial.methods.vadam import VADAM
 from vcl_radial.nn import WithHeads
 from vcl_radial.strategies import ContinualStrategy, Strategy
+from vcl_radial.training.loop import TaskLoop
 
 HOOKS = (
     "begin_task",

@@ -9,9 +9,9 @@ from torch import nn
 
 from vcl_radial.errors import Diverged, UserError
 from vcl_radial.methods.base import Method
-from vcl_radial.methods.loop import TaskLoop
 from vcl_radial.methods.penalties import malformed
 from vcl_radial.methods.vcl import VCL
+from vcl_radial.training.loop import TaskLoop
 
 
 @pytest.mark.parametrize(

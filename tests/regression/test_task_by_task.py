@@ -61,7 +61,7 @@ def test_a_lane_carries_as_many_bytes_as_a_method_task_by_task(posterior):
     ((_, of_lane), (_, of_other)) = train_in_sequence(toy(), [0, 1], [Recipe(**recipe)] * 2, 2)
     alone = training(2, **recipe)
     list(alone.steps())
-    weights = sum(p.numel() for p in alone.network.parameters())
+    weights = sum(p.numel() for p in alone.method.network.parameters())
     # Beside them N and the noise's Gamma distributions, before and after.
     assert alone.facts()["carried_bytes"] == of_lane == of_other == 4 * weights + 8 + 4 * 4
     at_once = training(1, **recipe)
@@ -101,9 +101,9 @@ def test_the_noise_ends_at_its_optimum_for_the_weights(name):
     """
     naive = training(1, strategy=name, noise_rate=1e-9, **POINTS)
     list(naive.steps())
-    ((x, y, _),) = naive.slices
-    naive.network.train()
-    residuals = naive.network(x).squeeze(1) - y
+    ((x, y, _),) = (task.points for task in naive.source.tasks())
+    naive.method.network.train()
+    residuals = naive.method.network(x).squeeze(1) - y
     shape = 1 + len(y) / 2
     expected = len(y) / 2 * residuals.square().mean() / shape
     torch.testing.assert_close(1 / naive.method.likelihood.noise.mean, expected.detach())

@@ -22,11 +22,12 @@ from vcl_radial.runs import execute as run_machine
 from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.peers import ALONE
-from vcl_radial.tracks.retinopathy.execute import EpochTraining
+from vcl_radial.tracks.retinopathy.execute import EpochTraining, history_line
 from vcl_radial.tracks.retinopathy.prepare import Prepared
 from vcl_radial.tracks.retinopathy.scoring import calibration_table, prediction_table, score_table
 from vcl_radial.tracks.retinopathy.settings import DataSettings, Recipe, Run
 from vcl_radial.tracks.retinopathy.track import Retinopathy
+from vcl_radial.tracks.retinopathy.training import Sites, trainer_of
 
 
 class Drawn:
@@ -200,3 +201,42 @@ def assert_stopping_changes_no_file(whole, parts, sites, epochs):
     execute(parts, sites, on_epoch=stop)
     for name in ("predictions", "scores", "calibration"):
         assert (parts.path / f"{name}.csv").read_text() == (whole.path / f"{name}.csv").read_text()
+
+
+class Training:
+    """Training on one site by the track's trainer, epoch by epoch.
+
+    `number` is the site's place in a sequence, and `start` the state that the method carries to it.
+    """
+
+    def __init__(self, recipe, site, seed, *, number=0, start=None, peers=ALONE):
+        self.source = Sites(recipe, [site] * (number + 1), seed, peers=peers)
+        self.trainer = trainer_of(recipe, site.data.size, seed, peers=peers)
+        if start is not None:
+            state = {**self.trainer.state_dict(), "states": [start], "done": number}
+            self.trainer.load_state_dict(state)
+        self.number = number
+        self.method, self.network = self.trainer.method, self.trainer.method.network
+        self.epoch_steps = self.source.tasks()[0].epoch_steps
+        self._steps = self.trainer.steps(self.source)
+
+    def run_epoch(self, on_step=None):
+        self.trainer.on_step = on_step
+        return history_line(next(self._steps))
+
+    def run(self):
+        while not self.finished:
+            self.run_epoch()
+        return self
+
+    @property
+    def finished(self):
+        return self.trainer.done > self.number
+
+    @property
+    def history(self):
+        return list(map(history_line, self.trainer.history))
+
+    def carried(self):
+        self.trainer.end_task()
+        return self.trainer.states[-1]

@@ -5,12 +5,11 @@ from pathlib import Path
 
 import retinopathy_helpers
 import torch
-from retinopathy_helpers import execute
+from retinopathy_helpers import Training, execute
 
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.peers import ALONE, joined
 from vcl_radial.tracks.retinopathy.settings import DataSettings, Run
-from vcl_radial.tracks.retinopathy.training import Training
 
 QUIET_NOISE = {"posterior": "gaussian", "truncation": 1e-6, "kl_weight": 20.0}
 

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from retinopathy_helpers import execute, recipe, run_of
+from retinopathy_helpers import Training, execute, recipe, run_of
 from torch import nn
 
 from vcl_radial.errors import UserError
@@ -12,7 +12,6 @@ from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.planning import plan
 from vcl_radial.tracks.retinopathy.checksums import on_data
 from vcl_radial.tracks.retinopathy.networks import make_network
-from vcl_radial.tracks.retinopathy.training import Training
 
 CODE = """
 from torch import nn
@@ -50,10 +49,8 @@ def test_it_gets_the_recipes_posterior_and_a_head():
 @pytest.mark.parametrize("posterior", ["radial", "none"])
 def test_it_learns_what_brightness_tells(prepared, posterior):
     keys = {"network": OWN, "posterior": posterior, "epochs": 10, "learning_rate": 0.01}
-    training = Training(recipe(**keys, kl_weight=0.0), prepared, seed=0)
-    while not training.finished:
-        training.run_epoch()
-    assert training.best_auc > 95
+    training = Training(recipe(**keys, kl_weight=0.0), prepared, seed=0).run()
+    assert training.trainer.best_score > 95
 
 
 def test_a_run_of_it_ends(tmp_path, prepared):

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import torch
 from failing import fails
-from retinopathy_helpers import assert_stopping_changes_no_file, execute, recipe, run_of
+from retinopathy_helpers import Training, assert_stopping_changes_no_file, execute, recipe, run_of
 
 from vcl_radial.cli import main
 from vcl_radial.errors import UserError
@@ -15,7 +15,6 @@ from vcl_radial.runs import planning
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.tracks.retinopathy.checksums import on_data
 from vcl_radial.tracks.retinopathy.track import Retinopathy
-from vcl_radial.tracks.retinopathy.training import Training
 
 METHOD = """
 from vcl_radial.methods.base import Method
@@ -102,7 +101,7 @@ def test_the_penalty_of_ewc_is_on_at_the_second_site_and_holds_the_weights(sites
         assert first.run_epoch()["kl"] == 0
         carried = first.carried()
         assert sum(fisher.sum() for fisher in carried["past"]["precision"].values()) > 0
-        second = Training(recipe(**keys), sites[1], seed=0, site=1, start=carried)
+        second = Training(recipe(**keys), sites[1], seed=0, number=1, start=carried)
         line = second.run_epoch()
         assert line["kl"] > 0
         assert line["loss"] > line["nll"]
@@ -141,7 +140,7 @@ def test_replay_goes_on_training_on_the_photographs_of_the_first_site(sites):
     first.run_epoch()
     carried = first.carried()
     assert len(carried["buffer"][0]) == 8
-    second, sizes = Training(recipe(**keys), sites[1], seed=0, site=1, start=carried), []
+    second, sizes = Training(recipe(**keys), sites[1], seed=0, number=1, start=carried), []
     hook = second.network.register_forward_pre_hook(lambda _, inputs: sizes.append(len(inputs[0])))
     second.run_epoch()
     hook.remove()

@@ -14,7 +14,6 @@ import torch
 from vcl_radial.errors import UserError
 from vcl_radial.runs.folder import finished_fault
 from vcl_radial.runs.peers import ALONE, Peers, joined
-from vcl_radial.tracks.retinopathy.training import Training
 
 HERE = Path(__file__).parent
 
@@ -75,4 +74,6 @@ def test_weights_that_are_held_have_no_gradient_to_average():
 
 def test_a_batch_that_cannot_be_shared_equally_is_refused(prepared):
     with pytest.raises(UserError, match="batch_size = 8 must be a multiple of the 3 processes"):
-        Training(retinopathy_helpers.recipe(), prepared, seed=0, peers=Peers(0, 3))
+        retinopathy_helpers.Training(
+            retinopathy_helpers.recipe(), prepared, seed=0, peers=Peers(0, 3)
+        )

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 import retinopathy_helpers
 import torch
-from retinopathy_helpers import assert_stopping_changes_no_file, execute, recipe, run_of
+from retinopathy_helpers import Training, assert_stopping_changes_no_file, execute, recipe, run_of
 
 from vcl_radial.errors import DataError
 from vcl_radial.metrics import mean_and_standard_error
@@ -18,28 +18,25 @@ from vcl_radial.nn.blocks import PosteriorBlock
 from vcl_radial.reporting.gather import gather
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.sections import Figure, Table
-from vcl_radial.tracks.retinopathy.execute import together
 from vcl_radial.tracks.retinopathy.parts import parts_of
 from vcl_radial.tracks.retinopathy.prepare import all_test_sets, prepare
 from vcl_radial.tracks.retinopathy.report.comparisons import by_site
 from vcl_radial.tracks.retinopathy.sections import evidence, sections
 from vcl_radial.tracks.retinopathy.settings import DataSettings
-from vcl_radial.tracks.retinopathy.training import Training
+from vcl_radial.tracks.retinopathy.training import together
 
 
 def trained(site, **keys):
-    training = Training(recipe(**keys), site, seed=0)
-    while not training.finished:
-        training.run_epoch()
-    return training
+    return Training(recipe(**keys), site, seed=0).run()
 
 
 @pytest.mark.parametrize("posterior", ["radial", "gaussian"])
 def test_the_posterior_after_a_site_is_the_prior_of_the_next(sites, posterior):
-    first = trained(sites[0], posterior=posterior, epochs=1)
+    first = Training(recipe(posterior=posterior, epochs=2), sites[0], seed=0)
+    first.run_epoch()
     moved = kl_divergence(first.network, []).item()
     weights = first.carried()
-    second = Training(recipe(posterior=posterior), sites[1], seed=0, site=1, start=weights)
+    second = Training(recipe(posterior=posterior), sites[1], seed=0, number=1, start=weights)
     blocks = [m for m in second.network.modules() if isinstance(m, PosteriorBlock)]
     before = [m for m in first.network.modules() if isinstance(m, PosteriorBlock)]
     assert blocks
@@ -56,7 +53,7 @@ def test_the_posterior_after_a_site_is_the_prior_of_the_next(sites, posterior):
 
 def test_without_a_posterior_the_weights_go_on(sites):
     weights = trained(sites[0], posterior="none", epochs=1).carried()
-    second = Training(recipe(posterior="none"), sites[1], seed=0, site=1, start=weights)
+    second = Training(recipe(posterior="none"), sites[1], seed=0, number=1, start=weights)
     assert all(
         torch.equal(v, weights["network"][k]) for k, v in second.network.state_dict().items()
     )
@@ -65,10 +62,12 @@ def test_without_a_posterior_the_weights_go_on(sites):
 def test_means_are_trained_first_on_the_first_site_only(sites):
     keys = {"strategy": "ml_init_vcl", "options": {"ml_epochs": 1}, "epochs": 1}
     weights = trained(sites[0], posterior="gaussian", **keys).carried()
-    second = Training(recipe(posterior="gaussian", **keys), sites[1], seed=0, site=1, start=weights)
+    second = Training(
+        recipe(posterior="gaussian", **keys), sites[1], seed=0, number=1, start=weights
+    )
     steps = []
     second.run_epoch(lambda: steps.append(1))
-    assert len(steps) == len(second.batches)
+    assert len(steps) == second.epoch_steps
 
 
 def test_a_strong_prior_holds_the_network_where_it_was(sites):
@@ -77,7 +76,7 @@ def test_a_strong_prior_holds_the_network_where_it_was(sites):
     moved = []
     for weight in (0.0, 1e5):
         keys = {"posterior": "gaussian", "kl_weight": weight, "epochs": 1, "select": "last"}
-        second = Training(recipe(**keys), sites[1], seed=0, site=1, start=start)
+        second = Training(recipe(**keys), sites[1], seed=0, number=1, start=start)
         second.run_epoch()
         now = second.carried()["network"]
         means = [name for name in now if name.endswith(".mean")]

@@ -17,7 +17,6 @@ from vcl_radial.data.streams import TensorBatches
 from vcl_radial.errors import Diverged, UserError
 from vcl_radial.likelihoods import Gaussian
 from vcl_radial.methods.base import Method
-from vcl_radial.methods.loop import TaskLoop, selected
 from vcl_radial.methods.registry import find_method
 from vcl_radial.methods.tasks import Batch, Task
 from vcl_radial.nn import MLP
@@ -26,6 +25,7 @@ from vcl_radial.tracks.continual.settings import Recipe
 from vcl_radial.tracks.continual.training import optimizer_for
 from vcl_radial.tracks.methods import draws, make_method
 from vcl_radial.tracks.networks import posterior_of
+from vcl_radial.training.loop import TaskLoop, selected
 
 T = TypeVar("T")
 INPUTS, TRAIN, TEST = 8, 288, 72

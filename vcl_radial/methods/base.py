@@ -1,7 +1,7 @@
 """The base class of all methods: a network learns tasks one after another, in plain PyTorch.
 
 A method knows a network, a likelihood and the size of a task; it knows no Avalanche, no track and
-no file. A training loop such as `vcl_radial.methods.loop` calls, for every task,
+no file. A training loop such as `vcl_radial.training.loop` calls, for every task,
 
     method.begin_task(task)
     optimizer = method.make_optimizer(make)
@@ -97,6 +97,11 @@ class Method(MethodTraits):
         """Whether the network is called with a task."""
         self.gradients_are_read = False
         """Whether other code adds to the loss or reads `.grad`; set before a task begins."""
+        self.sample_by_sample = False
+        """Whether a step computes the gradient of one weight sample at a time, so that samples cost
+        time and no memory. A class with its own `outputs` decides that itself."""
+        self.on_outputs: Callable[[Tensor, Tensor], None] | None = None
+        """Called after a step with outputs and targets of the task's points, as in `nll`."""
         self.task = NO_TASK
         """The current task, or the last one."""
         self._labels_seen = False
@@ -189,20 +194,32 @@ class Method(MethodTraits):
                 "begin_task() of your own super().begin_task(task)"
             )
         check_batch(batch, self.heads if self.with_task else None)
-        new = batch
+        new, seen, losses = batch, [], []
         with in_mode(self.network, training=True):
             batch = self.extend(batch)
             optimizer.zero_grad()
-            outputs = self.outputs(batch)
-            self.check_labels(new, outputs.shape[-1])
-            loss = self.loss(batch, outputs)
-            if loss.is_cpu and not math.isfinite(loss.item()):
-                check_inputs(new.x, f"task {self.task.number + 1}")
-            loss = self.backward(loss)
+            parts = self._parts_of_step()
+            for _ in range(parts):
+                outputs = self.outputs(batch)
+                self.check_labels(new, outputs.shape[-1])
+                loss = self.loss(batch, outputs)
+                loss = loss if parts == 1 else loss / parts
+                if loss.is_cpu and not math.isfinite(loss.item()):
+                    check_inputs(new.x, f"task {self.task.number + 1}")
+                losses.append(self.backward(loss))
+                # Without points of the past, from which the likelihood has learned already.
+                seen.append(outputs.detach()[..., : len(new.y), :])
             self.step(optimizer)
-        # The likelihood has learned from the points of the past already.
-        self.likelihood.observe(outputs.detach()[..., : len(new.y), :], new.y)
-        return loss
+        learned = seen[0] if parts == 1 else torch.stack(seen)
+        self.likelihood.observe(learned, new.y)
+        if self.on_outputs is not None:
+            self.on_outputs(learned, new.y)
+        return losses[0] if parts == 1 else torch.stack(losses).sum()
+
+    def _parts_of_step(self) -> int:
+        """The number of gradients that a step sums, one of each weight sample or one of all."""
+        one_by_one = self.sample_by_sample and type(self).outputs is Method.outputs
+        return self.train_samples if one_by_one else 1
 
     def check_labels(self, batch: Batch, outputs: int) -> None:
         """Check that the targets of a batch fit a head with this number of outputs.
@@ -232,7 +249,7 @@ class Method(MethodTraits):
 
     def outputs(self, batch: Batch) -> Tensor:
         """The outputs of a step, `[B, C]`, or `[S, B, C]` under several samples of the weights."""
-        if self.train_samples == 1:
+        if self.train_samples == 1 or self._parts_of_step() > 1:
             return self.output(batch.x, batch.task)
         return torch.stack([self.output(batch.x, batch.task) for _ in range(self.train_samples)])
 

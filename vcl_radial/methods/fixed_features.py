@@ -241,6 +241,8 @@ class FixedFeatureMethod(Method):
             return super().learn(batch, optimizer)
         check_batch(batch, self.heads if self.with_task else None)
         self.check_labels(batch, self._width)
+        if self.on_outputs is not None:
+            self.on_outputs(self.outputs(batch), batch.y)
         return torch.zeros(())
 
     def make_optimizer(self, make: MakeOptimizer) -> Optimizer:

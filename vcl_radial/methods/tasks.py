@@ -37,6 +37,13 @@ class Batch(NamedTuple):
         task = self.task[rows] if isinstance(self.task, Tensor) else self.task
         return Batch(self.x[rows], self.y[rows], task)
 
+    def to(self, device: torch.device) -> Batch:
+        """The points on a device."""
+        if self.x.device == device == self.y.device:
+            return self
+        task = self.task.to(device) if isinstance(self.task, Tensor) else self.task
+        return Batch(self.x.to(device), self.y.to(device), task)
+
     def split(self, size: int) -> Iterator[Batch]:
         """All points in their order, in batches of this size."""
         return map(self.at, torch.split(torch.arange(len(self.y)), size))

@@ -23,7 +23,6 @@ from vcl_radial.errors import Diverged
 from vcl_radial.likelihoods import Categorical
 from vcl_radial.likelihoods.predict import in_mode
 from vcl_radial.methods.base import Method
-from vcl_radial.methods.loop import warm_up
 from vcl_radial.methods.naive import Naive
 from vcl_radial.methods.options import method_keywords
 from vcl_radial.methods.tasks import Batch, Task, check_inputs, columns
@@ -38,6 +37,7 @@ from vcl_radial.strategies.optimizers import (
 )
 from vcl_radial.strategies.task_model import TaskModel
 from vcl_radial.strategies.whole_stream import WholeStream
+from vcl_radial.training.loop import warm_up
 
 TRAITS = (
     *("needs_whole_stream", "memoryless", "trains_old_heads", "penalty_off_minimum"),
@@ -339,8 +339,8 @@ class ContinualStrategy(
         warm_up(self.method, self.make_optimizer, self._warm_up_epoch)
         super()._train_exp(experience, eval_streams, **kwargs)
 
-    def _warm_up_epoch(self, fraction: float, _: float) -> None:
-        self.set_rates(self.optimizer, fraction)
+    def _warm_up_epoch(self, number: int, count: int) -> None:
+        self.set_rates(self.optimizer, number / count)
         self.training_epoch()
 
     def _before_training_epoch(self, **kwargs: Any) -> None:

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -22,13 +24,14 @@ from torch import Tensor, nn
 from torch.optim import Adam, Optimizer, RMSprop
 
 from vcl_radial.methods.base import Method
-from vcl_radial.methods.loop import TaskLoop
-from vcl_radial.methods.tasks import Task
+from vcl_radial.methods.tasks import Batch
 from vcl_radial.tracks.bandits.environment import Memory
 from vcl_radial.tracks.bandits.likelihood import ChosenReward
 from vcl_radial.tracks.bandits.settings import UNIFORM, Recipe
 from vcl_radial.tracks.methods import make_method
 from vcl_radial.tracks.networks import network_of_rows
+from vcl_radial.training.source import Tasks
+from vcl_radial.training.trainer import Trainer
 
 
 class Agent(ABC):
@@ -99,31 +102,67 @@ class MethodAgent(Agent):
             Diverged: the loss is no longer a finite number.
         """
         recipe = self.recipe
-        task = Task(
-            number=0,
-            points=memory.points,
-            batches=lambda: memory.batches(recipe.batch_size),
-            steps=recipe.steps,
-            batch_size=recipe.batch_size,
-            schedule=lambda done: 1 / (1 + recipe.decay * round(done * recipe.steps)),
-        )
-        # Copied, because a method may train in place.
-        self.method.load_state_dict(copy.deepcopy(self._start))
-        loop = TaskLoop(
+        trainer = Trainer(
             self.method,
-            task,
-            partial(make_optimizer, recipe),
+            optimizer=partial(make_optimizer, recipe),
+            steps=recipe.steps,
+            schedule=lambda done: 1 / (1 + recipe.decay * round(done * recipe.steps)),
+            rates_by="step",
             clip=recipe.clip if recipe.posterior == "none" else None,
+            seed=None,
+            on_epoch=lambda epoch: self._store(trainer),
         )
-        if self._middle is None:
-            loop.warm_up(lambda: (memory.batch(recipe.batch_size) for _ in range(recipe.steps)))
-        else:
-            loop.load_state_dict(copy.deepcopy(self._middle))
-        for step in range(recipe.steps):
-            loop.learn([memory.batch(recipe.batch_size)], step / recipe.steps)
-        loop.check_loss(f"after {memory.points} rounds")
-        self._middle = copy.deepcopy(loop.state_dict())
-        loop.end()
+        state = {**trainer.state_dict(), "states": [self._start], "loop": self._middle}
+        trainer.load_state_dict(state)
+        trainer.fit(Tasks([RoundsTask(memory, recipe)]))
+
+    def _store(self, trainer: Trainer) -> None:
+        """Store the training at its last step, as the start of the next one."""
+        self._middle = copy.deepcopy(trainer.state_dict()["loop"]) | {"epoch": 0}
+
+
+@dataclass(frozen=True)
+class RoundsTask:
+    """The rounds so far as a task; see `vcl_radial.training.source.TaskData`.
+
+    Attributes:
+        memory: the rounds.
+        recipe: recipe of the method.
+    """
+
+    memory: Memory
+    recipe: Recipe
+    heads: Sequence[int] = (0,)
+
+    def __len__(self) -> int:
+        return self.memory.points
+
+    @property
+    def name(self) -> str:
+        """The number of rounds."""
+        return f"{len(self)} rounds"
+
+    @property
+    def batch_size(self) -> int:
+        """Rounds of a batch."""
+        return self.recipe.batch_size
+
+    @property
+    def epoch_steps(self) -> int:
+        """The steps of a training."""
+        return self.recipe.steps
+
+    def select(self, rows: Tensor) -> RoundsTask:
+        """Some of the rounds, by their indices `[n]`."""
+        return replace(self, memory=self.memory.at(rows))
+
+    def batches(self) -> Iterator[Batch]:
+        """Every round once, in order."""
+        return self.memory.batches(self.batch_size)
+
+    def epoch(self, number: int) -> Iterator[Batch]:
+        """Batches of rounds, drawn with replacement."""
+        return (self.memory.batch(self.batch_size) for _ in range(self.epoch_steps))
 
 
 def make_agent(recipe: Recipe, inputs: int, actions: int) -> Agent:

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch.optim import Adam
 
 from vcl_radial.data.tables import RegressionData
@@ -20,8 +22,7 @@ from vcl_radial.likelihoods.mixture import Mixture
 from vcl_radial.likelihoods.predict import seeded_rng
 from vcl_radial.methods.base import Method
 from vcl_radial.methods.carried import carried_bytes, contents
-from vcl_radial.methods.loop import TaskLoop, selected
-from vcl_radial.methods.tasks import Batch, Task
+from vcl_radial.methods.tasks import Batch
 from vcl_radial.optimizers.schedules import linear_tail
 from vcl_radial.runs.training import Step
 from vcl_radial.tracks.methods import make_method
@@ -35,14 +36,73 @@ from vcl_radial.tracks.regression.scores import score
 from vcl_radial.tracks.regression.sequence import slices
 from vcl_radial.tracks.regression.settings import Run
 from vcl_radial.tracks.regression.training import LaneSplits, by_lane, split_seed
-
-_CHUNK = 64
-"""Steps between two checks of the loss."""
+from vcl_radial.training.source import TaskSource
+from vcl_radial.training.trainer import Purpose, Trainer
 
 _ROWS = 4096
 """Rows of a batch in a pass over a whole slice."""
 
-_CPU = torch.device("cpu")
+
+@dataclass(frozen=True)
+class SliceTask:
+    """Rows of a table as a task; see `vcl_radial.training.source.TaskData`.
+
+    Batches continue from one random order of the rows into the next, see `LaneBatches`.
+
+    Attributes:
+        name: name of the slice.
+        points: standardised inputs `[n, d]` and targets `[n]`.
+        largest_batch: rows of a batch, if there are as many.
+        seed: seed of the orders.
+    """
+
+    name: str
+    points: Batch
+    largest_batch: int
+    seed: int
+    heads: Sequence[int] = (0,)
+
+    def __len__(self) -> int:
+        return len(self.points.y)
+
+    @property
+    def batch_size(self) -> int:
+        """Rows of a batch."""
+        size: int = self._batches.batch_size
+        return size
+
+    @property
+    def epoch_steps(self) -> int:
+        """Number of batches that hold every row once."""
+        return math.ceil(len(self) / self.batch_size)
+
+    def select(self, rows: Tensor) -> SliceTask:
+        """Some of the rows, by their indices `[n]`."""
+        return replace(self, points=self.points.at(rows))
+
+    def batches(self) -> Iterator[Batch]:
+        """Every row once, in order."""
+        return self.points.split(_ROWS)
+
+    def epoch(self, number: int) -> Iterator[Batch]:
+        """The next batches of an endless sequence."""
+        return map(self.points.at, self._batches.take(self.epoch_steps)[:, 0])
+
+    @cached_property
+    def _batches(self) -> LaneBatches:
+        generator = torch.Generator().manual_seed(self.seed)
+        return LaneBatches(torch.tensor([len(self)]), self.largest_batch, [generator])
+
+
+class Slices(TaskSource):
+    """Slices of a table's training rows in their order."""
+
+    def __init__(self, slices: Sequence[SliceTask]) -> None:
+        self._slices = slices
+
+    def tasks(self) -> Sequence[SliceTask]:
+        """The slices."""
+        return self._slices
 
 
 class SliceTraining(Scored):
@@ -65,47 +125,70 @@ class SliceTraining(Scored):
         count = run.data.slices or 1
         x, y = split.train.x[0], split.train.y[0]
         whole = Batch(x, y)
-        self.slices = [whole.at(rows) for rows in slices(x, count)] if count > 1 else [whole]
-        with seeded_rng(derived(self.seed, "start"), _CPU):
+        parts = [whole.at(rows) for rows in slices(x, count)] if count > 1 else [whole]
+        recipe = run.recipe
+        self.source = Slices(
+            [
+                SliceTask(
+                    f"slice {number + 1}",
+                    part,
+                    recipe.batch_size,
+                    self._seed("batches", number),
+                )
+                for number, part in enumerate(parts)
+            ]
+        )
+        with seeded_rng(derived(self.seed, "start"), torch.device("cpu")):
             self.method = method_of(run, x.shape[1], data.hidden)
         self.method.eval_seed = derived(self.seed, "prediction")
-        self.network = self.method.network
-        self._start = contents(self.network.state_dict())
-        self.done = 0
+        self._start = contents(self.method.network.state_dict())
+        self.trainer = Trainer(
+            self.method,
+            optimizer=lambda network: Adam(network.parameters(), lr=recipe.learning_rate),
+            steps=recipe.steps,
+            schedule=linear_tail,
+            rates_by="step",
+            seed=self._seed_of,
+            fit_options=lambda number: {
+                "samples": FINAL_DRAWS,
+                "seed": self._seed("noise", number),
+            },
+            on_step=self._on_step,
+        )
+        self._steps_done, self._report_steps = 0, reports([self])
 
     def position(self) -> Step:
         """Number of trainings, one per slice."""
-        steps = self.run.recipe.steps * self.done
-        return Step(self.done, "start", epoch=steps, epochs=self.run.steps, at=steps)
+        steps = self.run.recipe.steps * self.trainer.done
+        return Step(self.trainer.done, "start", epoch=steps, epochs=self.run.steps, at=steps)
 
     def steps(self) -> Iterator[Step]:
-        """Learn and score the remaining slices."""
+        """Learn and score the remaining slices.
+
+        Raises:
+            Diverged: the loss or a score is not a finite number.
+        """
         torch.set_flush_denormal(True)
-        for number in range(self.done, len(self.slices)):
-            started = time.perf_counter()
-            self._learn(number)
+        started = time.perf_counter()
+        self._steps_done = self.run.recipe.steps * self.trainer.done
+        for _ in self.trainer.steps(self.source):
             # All rows at once have the number 0; slices count from 1.
-            place = number + 1 if len(self.slices) > 1 else 0
-            self.after = {**self.after, place: self._scores()}
+            number = self.trainer.done if len(self.source.tasks()) > 1 else 0
+            self.after = {**self.after, number: self._scores()}
             self.seconds += time.perf_counter() - started
             if (fault := self.fault()) is not None:
                 raise fault
-            self.done += 1
-            yield self.scored(self.done)
+            yield self.scored(self.trainer.done)
+            started = time.perf_counter()
 
     def state_dict(self) -> dict[str, Any]:
-        """The method's state and the scores so far."""
-        return {
-            "method": self.method.state_dict(),
-            "done": self.done,
-            "after": dict(self.after),
-            "seconds": self.seconds,
-        }
+        """The trainer's state and the scores so far."""
+        return self.trainer.state_dict() | {"after": dict(self.after), "seconds": self.seconds}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Resume from what `state_dict` gave."""
-        self.method.load_state_dict(state["method"])
-        self.done, self.after, self.seconds = state["done"], state["after"], state["seconds"]
+        self.trainer.load_state_dict(state)
+        self.after, self.seconds = state["after"], state["seconds"]
 
     def kept(self) -> dict[str, Any]:
         """Return nothing: no other result is kept."""
@@ -113,47 +196,13 @@ class SliceTraining(Scored):
 
     def facts(self) -> dict[str, float | None]:
         """Seconds and bytes carried in a sequence."""
-        if len(self.slices) > 1:
+        if len(self.source.tasks()) > 1:
             self.carried_bytes = carried_bytes(self.method.state_dict(), self._start)
         return super().facts()
 
-    def _learn(self, number: int) -> None:
-        """Learn a slice.
-
-        Raises:
-            Diverged: the loss stopped being a finite number.
-        """
-        recipe, report = self.run.recipe, reports([self])
-        with seeded_rng(self._seed("training", number), _CPU):
-            points = selected(self.method, self.slices[number])
-            batches = LaneBatches(
-                torch.tensor([len(points.y)]),
-                recipe.batch_size,
-                [self._generator("batches", number)],
-            )
-            epoch_steps = math.ceil(len(points.y) / batches.batch_size)
-            task = Task(
-                number=number,
-                points=len(points.y),
-                batches=lambda: points.split(_ROWS),
-                steps=recipe.steps,
-                epochs=max(1, math.ceil(recipe.steps * batches.batch_size / len(points.y))),
-                batch_size=batches.batch_size,
-                schedule=linear_tail,
-            )
-            loop = TaskLoop(
-                self.method,
-                task,
-                lambda network: Adam(network.parameters(), lr=recipe.learning_rate),
-            )
-            loop.warm_up(lambda: map(points.at, batches.take(epoch_steps)[:, 0]))
-            for at in range(0, recipe.steps, _CHUNK):
-                # Always draw a whole chunk, so that shorter runs draw the start of longer ones.
-                for k, rows in enumerate(batches.take(_CHUNK)[: recipe.steps - at, 0], start=at):
-                    loop.learn([points.at(rows)], k / recipe.steps)
-                loop.check_loss(f"in slice {number + 1}")
-                report(number * recipe.steps + min(at + _CHUNK, recipe.steps))
-            loop.end(samples=FINAL_DRAWS, seed=self._seed("noise", number))
+    def _on_step(self) -> None:
+        self._steps_done += 1
+        self._report_steps(self._steps_done)
 
     def _scores(self) -> Scores:
         mixture: Mixture = self.method.predict(self.split.test.x[0])
@@ -161,11 +210,12 @@ class SliceTraining(Scored):
         (scores,) = by_lane(score(predicted, self.split.test, self.split.y_scale))
         return scores
 
+    def _seed_of(self, purpose: Purpose, number: int, epoch: int) -> int | None:
+        """One seed for the training on a slice."""
+        return self._seed("training", number) if purpose == "task" else None
+
     def _seed(self, *purpose: str | int) -> int:
         return derived(self.seed, " ".join(map(str, purpose)))
-
-    def _generator(self, *purpose: str | int) -> torch.Generator:
-        return torch.Generator().manual_seed(self._seed(*purpose))
 
 
 def method_of(run: Run, inputs: int, hidden: int) -> Method:

@@ -8,15 +8,12 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import pandas as pd
 import torch
 
-from vcl_radial.data.fundus import FundusData, Split
 from vcl_radial.errors import Diverged, UserError, is_out_of_memory
 from vcl_radial.files.reading import read_text
 from vcl_radial.methods.carried import carried_bytes, contents
-from vcl_radial.methods.registry import find_method
 from vcl_radial.nn.movement import layer_starts
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.peers import ALONE, Peers
@@ -25,16 +22,16 @@ from vcl_radial.tracks.retinopathy.prediction import predict
 from vcl_radial.tracks.retinopathy.prepare import Prepared, all_test_sets, all_validation_sets
 from vcl_radial.tracks.retinopathy.scoring import calibration_table, prediction_table, score_table
 from vcl_radial.tracks.retinopathy.settings import Run
-from vcl_radial.tracks.retinopathy.training import (
-    HISTORY,
-    Training,
-    derived,
-    start_of,
-    trained_method,
-)
+from vcl_radial.tracks.retinopathy.training import Sites, derived, trained_method, trainer_of
 
-State = dict[str, Any]
-"""A method's state dict."""
+HISTORY = ("member", "site", "epoch", "loss", "nll", "kl", "validation_auc", "seconds")
+"""Columns of the history; sites count from 0, epochs from 1.
+
+The member is 0: an ensemble trains its members together. Loss and NLL are in nats per photograph,
+the AUC in per cent; the loss of an ensemble is the sum over its members, and the NLL their mean.
+The KL is the method's penalty, whichever that is, in nats. The NLL is the mean over the epoch; the
+KL, and its share of the loss, are those at its end.
+"""
 
 History = list[dict[str, float]]
 """One line for each epoch."""
@@ -54,54 +51,37 @@ class EpochTraining:
         self, run: Run, sites: Sequence[Prepared], device: str = "cpu", peers: Peers = ALONE
     ) -> None:
         self.run, self.sites, self.device, self.peers = run, sites, torch.device(device), peers
-        at_once = find_method(run.recipe.strategy).needs_whole_stream
-        self.trained_on = [together(sites)] if at_once else sites
+        self.source = Sites(run.recipe, sites, run.seed, device, peers)
+        self.trainer = trainer_of(run.recipe, sites[0].data.size, run.seed, device, peers)
+        at_once = self.trainer.method.needs_whole_stream
+        self.trained_on = [self.source.whole] if at_once else sites
         """The sites of the trainings, in order; or all sites merged into one."""
-        self.states: list[State] = []
-        """The method's state after each training."""
-        self._history: History = []
-        self._training: Training | None = None
+        network = self.trainer.method.network
+        self._starts, self._start = layer_starts(network), contents(network.state_dict())
+        self._parameters = sum(p.numel() for p in network.parameters())
 
     @property
     def history(self) -> History:
         """The lines of all epochs so far."""
-        return [*self._history, *(self._training.history if self._training else [])]
+        return [history_line(epoch) for epoch in self.trainer.history]
 
     def position(self) -> Step:
         """The step of the last epoch that is done."""
-        here, done = self._step(), len(self.history)
+        done = len(self.trainer.history)
         news = f"resumes after epoch {done}" if done else None
-        network = start_of(self.run.recipe, self.sites[0].data.size, self.run.seed).network
-        start = tuple(map(str, layer_starts(network)))
-        return replace(here, score=None, news=news, start=start, scalars={})
+        start = tuple(map(str, self._starts))
+        return replace(self._step(), score=None, news=news, start=start, scalars={})
 
     def _step(self) -> Step:
         return step(self.run, [site.name for site in self.trained_on], self.history)
 
     def state_dict(self) -> dict[str, Any]:
         """The states after the sites, the training in progress, and the history."""
-        return {
-            "states": self.states,
-            "history": self._history,
-            "processes": self.peers.world,
-            "training": self._training.state_dict() if self._training else None,
-        }
+        return self.trainer.state_dict()
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Resume from what `state_dict` gave.
-
-        Raises:
-            UserError: another number of processes wrote the state.
-        """
-        if state["processes"] != self.peers.world:
-            raise UserError(
-                f"{state['processes']} processes wrote the checkpoint; resume with as many, or "
-                "delete it"
-            )
-        self.states, self._history = state["states"], state["history"]
-        if state["training"] is not None:
-            self._training = self._begin()
-            self._training.load_state_dict(state["training"])
+        """Resume from what `state_dict` gave; see `Trainer.load_state_dict`."""
+        self.trainer.load_state_dict(state)
 
     def steps(self) -> Iterator[Step]:
         """Train the remaining epochs.
@@ -110,14 +90,8 @@ class EpochTraining:
             UserError: a step does not fit into memory.
             Diverged: the loss stopped being a finite number.
         """
-        while len(self.states) < len(self.trained_on):
-            training = self._training = self._training or self._begin()
-            while not training.finished:
-                with _memory_checked(self.run.recipe.batch_size):
-                    training.run_epoch()
-                    if training.finished:
-                        # In the same step, because a method may use its last gradients.
-                        self._end(training)
+        with _memory_checked(self.run.recipe.batch_size):
+            for _ in self.trainer.steps(self.source):
                 yield self._step()
 
     def files(self) -> dict[str, str]:
@@ -126,31 +100,30 @@ class EpochTraining:
         Raises:
             Diverged: predictions are not numbers.
         """
-        predictions = self._predictions()
+        predictions, history = self._predictions(), self.history
         tables = {
             "predictions": predictions,
             "scores": score_table(predictions),
             "calibration": calibration_table(predictions),
-            "history": pd.DataFrame(self._history, columns=[*HISTORY, "selected"]).astype(
-                {"member": int, "site": int, "epoch": int}
-            ),
+            "history": pd.DataFrame(history, columns=HISTORY)
+            .assign(selected=selected_epochs(self.run, history))
+            .astype({"member": int, "site": int, "epoch": int}),
         }
         return {f"{kind}.csv": table.to_csv(index=False) for kind, table in tables.items()}
 
     def kept(self) -> dict[str, Any]:
         """The states after all sites, for a run that is scored on test data."""
-        return {"weights.pt": {"states": self.states}} if self.run.evaluate_on == "test" else {}
+        if self.run.evaluate_on != "test":
+            return {}
+        return {"weights.pt": {"states": self.trainer.states}}
 
     def facts(self) -> dict[str, Any]:
         """Parameters, bytes carried between sites, seconds, photographs, sites, and notices."""
-        recipe, sites, history = self.run.recipe, self.sites, self._history
-        network = start_of(recipe, sites[0].data.size, self.run.seed).network
-        carried = None
-        if len(self.states) > 1:
-            carried = carried_bytes(self.states[-1], contents(network.state_dict()))
+        sites, history, states = self.sites, self.history, self.trainer.states
+        carried = None if len(states) == 1 else carried_bytes(states[-1], self._start)
         seconds = sum(line["seconds"] for line in history)
         return {
-            "parameters": sum(p.numel() for p in network.parameters()),
+            "parameters": self._parameters,
             "carried_bytes": carried,
             "seconds": seconds,
             "seconds_per_epoch": seconds / len(history),
@@ -163,25 +136,6 @@ class EpochTraining:
             "processes": self.peers.world,
         }
 
-    def _begin(self) -> Training:
-        site = len(self.states)
-        return Training(
-            self.run.recipe,
-            self.trained_on[site],
-            self.run.seed,
-            self.device,
-            site=site,
-            start=self.states[-1] if site else None,
-            peers=self.peers,
-        )
-
-    def _end(self, training: Training) -> None:
-        self._history += [
-            {**line, "selected": _is_selected(training, line)} for line in training.history
-        ]
-        self.states.append(training.carried())
-        self._training = None
-
     def _predictions(self) -> pd.DataFrame:
         """Predictions on all evaluated parts after every training."""
         recipe, seed, sites = self.run.recipe, self.run.seed, self.sites
@@ -189,7 +143,7 @@ class EpochTraining:
         if self.run.evaluate_on == "test":
             parts = [*enumerate(all_test_sets(sites)), *parts]
         tables = []
-        for after, state in zip(self.trained_on, self.states, strict=True):
+        for after, state in zip(self.trained_on, self.trainer.states, strict=True):
             method = trained_method(recipe, after.data.size, state, self.device)
             for number, (name, data, rows) in parts:
                 if not len(rows):
@@ -216,18 +170,9 @@ class EpochTraining:
         return pd.concat(tables, ignore_index=True)
 
 
-def together(sites: Sequence[Prepared]) -> Prepared:
-    """Merge all sites into one for a method that learns them at once; it has the last one's name.
-
-    So scores after the last site are scores after all sites.
-    """
-    starts = np.cumsum([0, *(len(site.data) for site in sites[:-1])])
-    parts = (
-        np.concatenate([getattr(s.split, part) + at for s, at in zip(sites, starts, strict=True)])
-        for part in ("train", "validation", "test")
-    )
-    data = FundusData.together([site.data for site in sites])
-    return replace(sites[-1], data=data, split=Split(*parts))
+def history_line(epoch: Sequence[float]) -> dict[str, float]:
+    """An epoch as a line of the history."""
+    return dict(zip(HISTORY, map(float, (0, *epoch)), strict=True))
 
 
 def step(run: Run, sites: Sequence[str], history: Sequence[Mapping[str, float]]) -> Step:
@@ -286,10 +231,19 @@ def history_so_far(folder: RunFolder[Run]) -> list[dict[str, float]]:
     if folder.finished():
         rows = csv.DictReader(read_text(folder.path / "history.csv").splitlines())
         return [{name: float(row[name]) for name in HISTORY} for row in rows]
-    state = folder.load_checkpoint() or {"history": [], "training": None}
-    return [*state["history"], *(state["training"] or {"history": []})["history"]]
+    state = folder.load_checkpoint() or {"history": []}
+    return [history_line(epoch) for epoch in state["history"]]
 
 
-def _is_selected(training: Training, line: Mapping[str, float]) -> bool:
-    chosen = training.epoch if training.best is None else training.best_epoch
-    return int(line["epoch"]) == chosen
+def selected_epochs(run: Run, history: History) -> list[bool]:
+    """Whether the weights after each epoch were kept: a site's best or last epoch."""
+    chosen: dict[float, dict[str, float]] = {}
+    for line in history:
+        best = chosen.get(line["site"])
+        if (
+            best is None
+            or run.recipe.select == "last"
+            or line["validation_auc"] > best["validation_auc"]
+        ):
+            chosen[line["site"]] = line
+    return [line is chosen[line["site"]] for line in history]

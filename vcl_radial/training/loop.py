@@ -1,4 +1,4 @@
-"""The loop over a method in plain PyTorch: one task from its beginning to its end."""
+"""The training of a method on one task, from its beginning to its end."""
 
 from __future__ import annotations
 
@@ -21,36 +21,38 @@ def selected(method: Method, points: Batch) -> Batch:
     return points if rows is None else points.at(rows)
 
 
-def warm_up(
-    method: Method, start: Callable[[], object], train: Callable[[float, float], object]
-) -> None:
+TrainEpoch = Callable[[int, int], object]
+"""Trains for a warm-up epoch, given its number from 0 and how many there are."""
+
+
+def warm_up(method: Method, start: Callable[[], object], train: TrainEpoch) -> None:
     """Train for the method's warm-up epochs, if it has any; the task has begun.
 
     Args:
         method: method whose `warm_up` gives the number of epochs and their context.
         start: makes the optimiser, before these epochs and after them.
-        train: trains for an epoch, given the fractions of the warm-up before and after it.
+        train: trains for an epoch.
     """
     if (epochs := method.warm_up()) is None:
         return
     with epochs.inside:
         start()
         for number in range(epochs.epochs):
-            train(number / epochs.epochs, (number + 1) / epochs.epochs)
+            train(number, epochs.epochs)
     start()
 
 
 class TaskLoop:
-    """The training of a method on one task, which begins in the constructor.
+    """The steps of a method on one task, which begins in the constructor.
 
         loop = TaskLoop(method, task, make)
-        loop.warm_up(epoch)
-        for number in range(task.epochs):
-            loop.learn(epoch(), number / task.epochs)
+        for epoch in range(task.epochs):
+            loop.learn(batches(), epoch / task.epochs)
         loop.end()
 
-    Between two calls of `learn` its state can be stored; another loop over the same task that loads
-    it continues with the same numbers.
+    `vcl_radial.training.trainer.Trainer` calls it for one task after another. Between two calls of
+    `learn` its state can be stored; another loop over the same task that loads it continues with
+    the same numbers.
 
     Args:
         method: the method to train.
@@ -77,15 +79,14 @@ class TaskLoop:
         self._make, self._clip = make, clip
         self.loss = torch.zeros(())
         """Loss of the last step, in nats per point."""
-        method.network.train()
         method.begin_task(task)
         if task.number == 0:
             check_kl(method)
-        self._start()
+        self.start()
         self._upkeep = PenaltyUpkeep(method, task.number) if upkeep else None
 
-    def _start(self) -> None:
-        """Make the optimiser."""
+    def start(self) -> None:
+        """Make a new optimiser."""
         self.optimizer = self.method.make_optimizer(self._make)
         if self._clip is not None:
             self.optimizer.register_step_pre_hook(self._clip_gradients)
@@ -100,26 +101,32 @@ class TaskLoop:
         Args:
             epoch: returns the batches of an epoch.
         """
-        warm_up(self.method, self._start, lambda fraction, _: self.learn(epoch(), fraction))
+        warm_up(self.method, self.start, lambda number, count: self.learn(epoch(), number / count))
 
-    def learn(self, batches: Iterable[Batch], fraction: float) -> None:
-        """Make a step on each batch.
+    def learn(self, batches: Iterable[Batch], progress: float | Callable[[int], float]) -> None:
+        """Make a step on each batch, in training mode.
 
         Args:
             batches: batches of the task.
-            fraction: fraction of the epochs that are finished, which sets the learning rate.
+            progress: finished fraction of the task, which sets the learning rate: one number for
+                all of these steps, or a function of a step's number among them.
         """
-        set_rates(self.optimizer, self.task.schedule, fraction)
-        for batch in batches:
+        self.method.network.train()
+        if not callable(progress):
+            set_rates(self.optimizer, self.task.schedule, progress)
+        for number, batch in enumerate(batches):
+            if callable(progress):
+                set_rates(self.optimizer, self.task.schedule, progress(number))
             self.loss = self.method.learn(batch, self.optimizer)
             if self._upkeep is not None:
                 self._upkeep.after_step()
 
-    def check_loss(self, moment: str) -> None:
+    def check_loss(self, moment: str, name: str | None = None) -> None:
         """Check that the last step's loss is a finite number.
 
         Args:
             moment: the moment of the training, for the message.
+            name: name of the task, for the message; by default its number.
 
         Raises:
             DataError: the loss is not finite because the task's inputs are not.
@@ -127,11 +134,11 @@ class TaskLoop:
         """
         if not torch.isfinite(self.loss):
             for batch in self.task.batches():
-                check_inputs(batch.x, f"task {self.task.number + 1}")
+                check_inputs(batch.x, name or f"task {self.task.number + 1}")
             raise Diverged(f"the loss became {self.loss.item()} {moment}; lower learning_rate")
 
     def end(self, **draws: Any) -> None:
-        """Fit the likelihood to all points, and carry the task forward.
+        """Fit the likelihood to all points, and carry the task forward, in evaluation mode.
 
         Args:
             draws: `samples` and `seed` of the outputs for the fit, if not the method's.

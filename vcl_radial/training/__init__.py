@@ -1,0 +1,1 @@
+"""The trainer under all tracks, and the tasks that it learns from."""

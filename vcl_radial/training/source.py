@@ -1,0 +1,237 @@
+"""The data that a trainer learns from: one task after another."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import starmap
+from typing import Any, Protocol, cast, runtime_checkable
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.data import ConcatDataset, DataLoader, Dataset, Subset
+
+from vcl_radial.data.streams.tensors import TaskData as StreamTask
+from vcl_radial.errors import DataError, UserError
+from vcl_radial.methods.base import Method
+from vcl_radial.methods.tasks import Batch
+
+
+@runtime_checkable
+class TaskData(Protocol):
+    """The data of one task."""
+
+    @property
+    def name(self) -> str:
+        """Name of the task, for messages."""
+
+    @property
+    def heads(self) -> Sequence[int]:
+        """Labels of the heads that the task trains."""
+
+    @property
+    def batch_size(self) -> int:
+        """Number of points in a step."""
+
+    @property
+    def epoch_steps(self) -> int:
+        """Number of steps in an epoch."""
+
+    def __len__(self) -> int:
+        """N, the number of points."""
+
+    def select(self, rows: Tensor) -> TaskData:
+        """Some of the points, by their indices `[n]`."""
+
+    def batches(self) -> Iterable[Batch]:
+        """Every point once, in the order of the data."""
+
+    def epoch(self, number: int) -> Iterable[Batch]:
+        """The batches of an epoch; warm-up epochs have the numbers after the task's own."""
+
+
+class TaskSource:
+    """Tasks in their order, and how a method is scored on them. A track extends it."""
+
+    has_validation = False
+    """Whether `validate` gives a score."""
+
+    def tasks(self) -> Sequence[TaskData]:
+        """The tasks, in order."""
+        raise NotImplementedError
+
+    def together(self) -> TaskData:
+        """All tasks as one, for a method that needs the whole stream."""
+        raise NotImplementedError
+
+    def validate(self, method: Method, task: int) -> float:
+        """The score of a method on held-out points of a task in training; higher is better."""
+        return math.nan
+
+
+@dataclass(frozen=True)
+class TensorTask:
+    """A task whose points are tensors in memory; each epoch draws a random order.
+
+    Attributes:
+        name: name of the task.
+        points: all points.
+        heads: labels of the heads that the task trains.
+        batch_size: number of points in a step.
+        drop_last: whether to leave out the last batch of an epoch if it is smaller.
+    """
+
+    name: str
+    points: Batch
+    heads: Sequence[int] = (0,)
+    batch_size: int = 32
+    drop_last: bool = False
+
+    def __len__(self) -> int:
+        return len(self.points.y)
+
+    @property
+    def epoch_steps(self) -> int:
+        """Number of steps in an epoch."""
+        full, rest = divmod(len(self), self.batch_size)
+        return full + (rest > 0 and not self.drop_last)
+
+    def select(self, rows: Tensor) -> TensorTask:
+        """Some of the points, by their indices `[n]`."""
+        return replace(self, points=self.points.at(rows))
+
+    def batches(self) -> Iterator[Batch]:
+        """Every point once, in the order of the data."""
+        return self.points.split(self.batch_size)
+
+    def epoch(self, number: int) -> Iterator[Batch]:
+        """The batches of an epoch, in an order from PyTorch's global generator."""
+        order = torch.randperm(len(self)).to(self.points.y.device)
+        return map(self.points.at, torch.split(order, self.batch_size)[: self.epoch_steps])
+
+
+@dataclass(frozen=True)
+class DatasetTask:
+    """A task whose points come from a `torch.utils.data.Dataset`, batch by batch.
+
+    An item is an input and a target, or an input, a target and the label of its head.
+
+    Attributes:
+        name: name of the task.
+        dataset: the points.
+        heads: labels of the heads that the task trains.
+        batch_size: number of points in a step.
+        drop_last: whether to leave out the last batch of an epoch if it is smaller.
+    """
+
+    name: str
+    dataset: Dataset[Any]
+    heads: Sequence[int] = (0,)
+    batch_size: int = 32
+    drop_last: bool = False
+
+    def __len__(self) -> int:
+        return len(cast(Any, self.dataset))
+
+    @property
+    def epoch_steps(self) -> int:
+        """Number of steps in an epoch."""
+        return len(self._loader(shuffle=True))
+
+    def select(self, rows: Tensor) -> DatasetTask:
+        """Some of the points, by their indices `[n]`."""
+        return replace(self, dataset=Subset(self.dataset, rows.tolist()))
+
+    def batches(self) -> Iterator[Batch]:
+        """Every point once, in the order of the data."""
+        return self._with_head(self._loader(shuffle=False))
+
+    def epoch(self, number: int) -> Iterator[Batch]:
+        """The batches of an epoch, in an order from PyTorch's global generator."""
+        return self._with_head(self._loader(shuffle=True))
+
+    def _with_head(self, loader: Iterable[Any]) -> Iterator[Batch]:
+        head = self.heads[0]
+        return starmap(Batch, ((*batch, head)[:3] for batch in loader))
+
+    def _loader(self, *, shuffle: bool) -> DataLoader[Any]:
+        return DataLoader(
+            self.dataset, self.batch_size, shuffle=shuffle, drop_last=self.drop_last and shuffle
+        )
+
+
+class Tasks(TaskSource):
+    """A sequence of tasks in a form that PyTorch's users have.
+
+    Args:
+        tasks: the tasks in order. Each is a task of a stream (`vcl_radial.benchmark`), a pair of
+            inputs `[n, ...]` and targets `[n]` (tensors or arrays), a `torch.utils.data.Dataset`,
+            or any `TaskData`.
+        heads: the label of each task's head; by default that of a stream's task, else 0.
+        batch_size: number of points in a step.
+        drop_last: whether to leave out the last batch of an epoch if it is smaller.
+
+    Raises:
+        UserError: a task has none of these forms, or a task has no head.
+        DataError: inputs and targets differ in length, or a task has no point.
+    """
+
+    def __init__(
+        self,
+        tasks: Iterable[Any],
+        *,
+        heads: Sequence[int] | None = None,
+        batch_size: int = 32,
+        drop_last: bool = False,
+    ) -> None:
+        self._batch_size, self._drop_last = batch_size, drop_last
+        self._tasks: list[TaskData] = [
+            self._task(f"task {number + 1}", task, None if heads is None else heads[number])
+            for number, task in enumerate(tasks)
+        ]
+        for task in self._tasks:
+            if not task.epoch_steps:
+                raise DataError(f"{task.name} has {len(task)} points: no batch can be made of them")
+
+    def tasks(self) -> list[TaskData]:
+        """The tasks, in order."""
+        return self._tasks
+
+    def together(self) -> TaskData:
+        """All tasks as one, each point with its head."""
+        tasks: Any = self._tasks
+        heads = sorted({head for task in tasks for head in task.heads})
+        if all(isinstance(task, TensorTask) for task in tasks):
+            x, y, labels = zip(
+                *((t.points.x, t.points.y, t.points.labels) for t in tasks), strict=True
+            )
+            points = Batch(torch.cat(x), torch.cat(y), torch.cat(labels))
+            return TensorTask("all tasks", points, heads, self._batch_size, self._drop_last)
+        if all(isinstance(task, DatasetTask) for task in tasks) and len(heads) == 1:
+            joined: ConcatDataset[Any] = ConcatDataset([task.dataset for task in tasks])
+            return DatasetTask("all tasks", joined, heads, self._batch_size, self._drop_last)
+        raise UserError("a method that learns all tasks at once needs their points as tensors")
+
+    def _task(self, name: str, task: Any, head: int | None) -> TaskData:
+        if isinstance(task, TaskData):
+            return task
+        if isinstance(task, StreamTask):
+            head = task.head if head is None else head
+            return self._of_tensors(task.name, task.train, head)
+        if isinstance(task, tuple | list) and len(task) == 2:
+            return self._of_tensors(name, task, head or 0)
+        if isinstance(task, Dataset):
+            return DatasetTask(name, task, (head or 0,), self._batch_size, self._drop_last)
+        raise UserError(
+            f"{name} is a {type(task).__name__}: give a pair of inputs and targets, a "
+            "torch.utils.data.Dataset, or a task of vcl_radial.benchmark(...)"
+        )
+
+    def _of_tensors(self, name: str, pair: Sequence[Any], head: int) -> TensorTask:
+        x, y = (v if isinstance(v, Tensor) else torch.as_tensor(np.asarray(v)) for v in pair)
+        if x.shape[:1] != y.shape[:1]:
+            raise DataError(f"{name} has {len(x)} inputs and {len(y)} targets")
+        x = x.float() if x.dtype == torch.float64 else x
+        return TensorTask(name, Batch(x, y, head), (head,), self._batch_size, self._drop_last)
