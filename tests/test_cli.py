@@ -10,7 +10,7 @@ import torch
 
 from vcl_radial import __version__
 from vcl_radial.cli import MOVED
-from vcl_radial.data.streams import DATA_VARIABLE
+from vcl_radial.data.data_files import DATA_VARIABLE
 from vcl_radial.runs import catalogue
 
 DIGITS = "split-digits-multi-head"

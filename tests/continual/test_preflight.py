@@ -4,6 +4,7 @@ import pytest
 import torch
 from tiny_runs import tiny_run
 
+from vcl_radial.data.published import PUBLISHED
 from vcl_radial.data.streams import build_stream
 from vcl_radial.data.streams.known import task_sizes
 from vcl_radial.errors import UserError
@@ -33,10 +34,9 @@ def test_the_sizes_of_tasks_that_are_known_are_those_of_the_data(settings):
 
 def test_the_counts_of_the_digits_are_those_of_scikit_learn():
     from vcl_radial.data.streams import load_dataset
-    from vcl_radial.data.streams.known import TRAIN_COUNTS
 
     counts = torch.bincount(load_dataset("digits").train_y).tolist()
-    assert tuple(counts) == TRAIN_COUNTS["digits"]
+    assert tuple(counts) == tuple(PUBLISHED["digits"].train_counts)
 
 
 @pytest.mark.parametrize(

@@ -187,7 +187,7 @@ def test_a_folder_that_must_not_be_read_is_reported(tmp_path):
 
 @pytest.mark.parametrize(
     ("dataset", "words"),
-    [("image-folder", "train/CLASS/"), ("idx-folder", "train-images-idx3-ubyte, ")],
+    [("image-folder", "train/CLASS/"), ("idx-folder", "train-images-idx3-ubyte.gz, ")],
 )
 def test_data_of_a_folder_need_one(dataset, words, tmp_path, monkeypatch):
     monkeypatch.delenv(DATA_VARIABLE, raising=False)

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from vcl_radial.data.class_folders import PARTS, find_classes, find_files, find_parts
+from vcl_radial.data.published import PUBLISHED
 from vcl_radial.errors import DataError, UserError, bad_value, visible
 from vcl_radial.files.reading import open_data, open_file
 
@@ -28,16 +29,6 @@ IDX_NAMES = (
     "t10k-images-idx3-ubyte",
     "t10k-labels-idx1-ubyte",
 )
-PUBLISHED_FOLDERS = {
-    "fashion-mnist": "FashionMNIST",
-    "mnist": "MNIST",
-    "notmnist-small": "notMNIST-small",
-}
-"""Folders of published data sets; for downloaded ones also their classes in torchvision."""
-
-NEVER_DOWNLOADED = ("notmnist-small",)
-"""Published data sets without a licence, which are read from the user's folder."""
-
 FOLDER_DATASETS = ("idx-folder", "image-folder")
 """Data sets that consist of the files in a user's folder."""
 
@@ -95,8 +86,8 @@ def check_data(dataset: str, data_dir: Path | None) -> None:
         user_files(required_root(dataset, data_dir), None)
     elif dataset == "image-folder":
         user_images(data_dir)
-    elif dataset in PUBLISHED_FOLDERS and (root := published_root(dataset, data_dir)):
-        user_files(root, PUBLISHED_FOLDERS[dataset])
+    elif dataset in PUBLISHED and PUBLISHED[dataset].folder:
+        published_files(dataset, data_dir)
 
 
 def files_checksum(paths: Sequence[Path]) -> str:
@@ -155,18 +146,20 @@ def user_root(data_dir: Path | None) -> Path | None:
 
 
 def required_root(dataset: str, data_dir: Path | None) -> Path:
-    """Return the folder of one of `FOLDER_DATASETS`, as `user_root` finds it.
+    """Return the folder of a data set that is never downloaded, as `user_root` finds it.
 
     Raises:
         UserError: No folder was named, or it does not exist.
     """
     root = user_root(data_dir)
     if root is None:
-        contents = (
-            f"{', '.join(IDX_NAMES)} (or .gz)"
-            if dataset == "idx-folder"
-            else "train/CLASS/*.png and test/CLASS/*.png, or CLASS/*.png (or .jpg, ...)"
-        )
+        idx = f"{', '.join(f'{name}.gz' for name in IDX_NAMES)}"
+        if dataset in PUBLISHED:
+            contents = f"{PUBLISHED[dataset].folder}/raw with {idx}, which may not be downloaded,"
+        elif dataset == "idx-folder":
+            contents = f"{idx} (or without .gz)"
+        else:
+            contents = "train/CLASS/*.png and test/CLASS/*.png, or CLASS/*.png (or .jpg, ...)"
         raise bad_value(
             "dataset",
             dataset,
@@ -176,23 +169,16 @@ def required_root(dataset: str, data_dir: Path | None) -> Path:
     return root
 
 
-def published_root(dataset: str, data_dir: Path | None) -> Path | None:
-    """Return the user's folder for one of `PUBLISHED_FOLDERS`; None: it is downloaded.
+def published_files(dataset: str, data_dir: Path | None) -> dict[str, Path] | None:
+    """Return the user's files of one of `PUBLISHED`; None: they are downloaded.
 
     Raises:
         UserError: No folder was named and the data are never downloaded, or it does not exist.
+        DataError: Files are missing.
     """
-    root = user_root(data_dir)
-    if root is None and dataset in NEVER_DOWNLOADED:
-        raise bad_value(
-            "dataset",
-            dataset,
-            "has no licence, so it is not downloaded: put "
-            f"{', '.join(f'{name}.gz' for name in IDX_NAMES)} into "
-            f"{PUBLISHED_FOLDERS[dataset]}/raw of a folder, and name that with --data-dir or "
-            f"in {DATA_VARIABLE}",
-        )
-    return root
+    images = PUBLISHED[dataset]
+    root = user_root(data_dir) if images.downloaded else required_root(dataset, data_dir)
+    return root and user_files(root, images.folder)
 
 
 def folder_name(dataset: str, data_dir: Path | None) -> str | None:
@@ -227,22 +213,13 @@ def checked_folder(folder: str | Path | None) -> Path | None:
     return Path(folder)
 
 
-def find_idx(folder: Path, name: str) -> Path | None:
-    """Return the file `name.gz` or else `name` in `folder`; None if neither exists.
-
-    The compressed file comes first because it is the published one: a plain file beside it was
-    extracted from it, perhaps incompletely.
-    """
-    for candidate in (folder / f"{name}.gz", folder / name):
-        if candidate.is_file():
-            return candidate
-    return None
-
-
 def idx_files(folder: Path) -> dict[str, Path]:
-    """Return the paths of the files of `IDX_NAMES` that are in a folder."""
-    paths = {name: find_idx(folder, name) for name in IDX_NAMES}
-    return {name: path for name, path in paths.items() if path is not None}
+    """Return the paths of the files of `IDX_NAMES` that are in a folder.
+
+    A compressed file goes before a plain one, which was extracted from it, perhaps incompletely.
+    """
+    paths = ((name, folder / f"{name}{suffix}") for suffix in ("", ".gz") for name in IDX_NAMES)
+    return {name: path for name, path in paths if path.is_file()}
 
 
 def user_files(root: Path, folder: str | None) -> dict[str, Path]:

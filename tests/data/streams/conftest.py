@@ -4,8 +4,8 @@ import pytest
 import torch
 from idx_files import write_idx
 
-from vcl_radial.data.data_files import IDX_NAMES
-from vcl_radial.data.streams import DATA_VARIABLE, ImageData
+from vcl_radial.data.data_files import DATA_VARIABLE, IDX_NAMES
+from vcl_radial.data.streams import ImageData
 
 N_CLASSES = 10
 

@@ -8,6 +8,7 @@ from failing import data_fails
 from idx_files import write_idx
 
 from vcl_radial.data.data_files import IDX_NAMES
+from vcl_radial.data.published import PUBLISHED
 from vcl_radial.data.streams import ImageData, checksum, known, load_dataset
 
 
@@ -26,7 +27,7 @@ def test_the_published_sets_have_their_known_labels_and_moments(
     train, test = known.rows_of(name)
     assert data.train_x.shape == (train, 28, 28)
     assert data.test_x.shape == (test, 28, 28)
-    assert data.train_y.bincount().tolist() == list(known.TRAIN_COUNTS[name])
+    assert data.train_y.bincount().tolist() == list(PUBLISHED[name].train_counts)
     assert data.train_y[:10].tolist() == first
     pixels = data.train_x.double() / 255
     assert pixels.mean().item() == pytest.approx(mean, abs=5e-6)

@@ -10,8 +10,8 @@ from urllib.error import URLError
 import pytest
 from failing import data_fails, fails
 
-from vcl_radial.data.data_files import IDX_NAMES, user_files, user_root
-from vcl_radial.data.streams import DATA_VARIABLE, load_dataset
+from vcl_radial.data.data_files import DATA_VARIABLE, IDX_NAMES, user_files, user_root
+from vcl_radial.data.streams import load_dataset
 from vcl_radial.files.cache import cache_root
 
 

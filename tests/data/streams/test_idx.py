@@ -8,7 +8,7 @@ import torch
 from failing import data_fails
 from idx_files import idx_bytes, write_idx
 
-from vcl_radial.data.data_files import find_idx
+from vcl_radial.data.data_files import IDX_NAMES, idx_files
 from vcl_radial.data.streams.idx import read_idx
 
 IMAGES = torch.arange(2 * 3 * 5, dtype=torch.uint8).reshape(2, 3, 5)
@@ -126,8 +126,9 @@ def test_the_mend_is_the_callers(tmp_path: Path) -> None:
 
 
 def test_the_compressed_file_is_found_before_the_extracted_one(tmp_path: Path) -> None:
-    assert find_idx(tmp_path, "images") is None
-    plain = write_idx(tmp_path / "images", IMAGES)
-    assert find_idx(tmp_path, "images") == plain
-    compressed = write_idx(tmp_path / "images.gz", IMAGES)
-    assert find_idx(tmp_path, "images") == compressed
+    name = IDX_NAMES[0]
+    assert idx_files(tmp_path) == {}
+    plain = write_idx(tmp_path / name, IMAGES)
+    assert idx_files(tmp_path) == {name: plain}
+    compressed = write_idx(tmp_path / f"{name}.gz", IMAGES)
+    assert idx_files(tmp_path) == {name: compressed}

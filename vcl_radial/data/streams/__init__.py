@@ -2,25 +2,20 @@
 
 from typing import TYPE_CHECKING
 
-from vcl_radial.data.data_files import DATA_VARIABLE
 from vcl_radial.system.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from vcl_radial.data.streams.batches import TensorBatches, TensorLoading
     from vcl_radial.data.streams.benchmark import to_avalanche
     from vcl_radial.data.streams.build import build_stream
-    from vcl_radial.data.streams.datasets import DATASETS, checksum, load_dataset
-    from vcl_radial.data.streams.idx import read_idx
+    from vcl_radial.data.streams.datasets import checksum, load_dataset
     from vcl_radial.data.streams.image_data import ImageData
     from vcl_radial.data.streams.permuted import permuted_stream
     from vcl_radial.data.streams.split import split_stream
-    from vcl_radial.data.streams.tensors import Split, TensorStream
+    from vcl_radial.data.streams.tensors import TensorStream
 
 __all__ = [
-    "DATASETS",
-    "DATA_VARIABLE",
     "ImageData",
-    "Split",
     "TensorBatches",
     "TensorLoading",
     "TensorStream",
@@ -28,7 +23,6 @@ __all__ = [
     "checksum",
     "load_dataset",
     "permuted_stream",
-    "read_idx",
     "split_stream",
     "to_avalanche",
 ]
@@ -39,14 +33,11 @@ _MODULES = {
     "TensorLoading": "batches",
     "to_avalanche": "benchmark",
     "build_stream": "build",
-    "DATASETS": "datasets",
     "checksum": "datasets",
     "load_dataset": "datasets",
-    "read_idx": "idx",
     "ImageData": "image_data",
     "permuted_stream": "permuted",
     "split_stream": "split",
-    "Split": "tensors",
     "TensorStream": "tensors",
 }
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -14,13 +13,13 @@ from vcl_radial.config import outside
 from vcl_radial.data.data_files import (
     FOLDER_DATASETS,
     IDX_NAMES,
-    PUBLISHED_FOLDERS,
     TEST_SHARE,
-    published_root,
+    published_files,
     required_root,
     user_files,
     user_root,
 )
+from vcl_radial.data.published import PUBLISHED
 from vcl_radial.data.streams.choices import check_choice
 from vcl_radial.data.streams.feature_file import with_features
 from vcl_radial.data.streams.folders import cached_files
@@ -30,50 +29,6 @@ from vcl_radial.data.streams.image_folder import load_image_folder
 from vcl_radial.errors import DataError, bad_value, visible
 
 _TEST_EVERY = 5
-
-
-@dataclass(frozen=True)
-class _Published:
-    """A data set in torchvision's layout; SHA-256 of the uncompressed files, as in `IDX_NAMES`."""
-
-    class_names: tuple[str, ...]
-    sha256: tuple[str, str, str, str]
-
-
-_PUBLISHED = {
-    "fashion-mnist": _Published(
-        class_names=(
-            *("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat"),
-            *("Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot"),
-        ),
-        sha256=(
-            "c59f468a2f672dc815687fe0f83887768d799fd8a3f3276145d20f83aa44d888",
-            "bad3541b69d912435c50bb6ba87bec294ff4f6a2e1246121d8633921760443d9",
-            "5b4141f0afbad91edebe8549f8fcffe087ea10ca49f1dbef5c9a5cd8815ce37b",
-            "0402a96d92fd2663957122ceb108a494c5af83dab82d92729df917d7dec38c34",
-        ),
-    ),
-    "mnist": _Published(
-        class_names=tuple(str(digit) for digit in range(10)),
-        sha256=(
-            "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
-            "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
-            "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
-            "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
-        ),
-    ),
-    # Letters in many fonts (Y. Bulatov): all readable images of the small set; a sixth of each
-    # letter is the test part.
-    "notmnist-small": _Published(
-        class_names=tuple("ABCDEFGHIJ"),
-        sha256=(
-            "59cb1fce127a04bb5170547772d980a47d0ba4983538fb45d2046d593ce0428e",
-            "ed5236ec0b5dc17075d0d8d49e991817df5f0b3e12014b328e774125d9f8de05",
-            "5c6076c0d6a574cb63ed4a37e25151e64ac1d254393911da07c174f1b2875ab3",
-            "b915faea319dfbafbd49d7cba2f7683dc23f02c7cc344f346d87955b767489d7",
-        ),
-    ),
-}
 
 
 def load_dataset(
@@ -155,19 +110,16 @@ def _checksum(name: str, root: Path | None, **keys: Any) -> str:
 
 
 def _load_published(name: str, data_dir: Path | None) -> ImageData:
-    published = _PUBLISHED[name]
-    root = published_root(name, data_dir)
-    if root is None:
-        files = cached_files(PUBLISHED_FOLDERS[name])
-        fix = "delete it and run again, or copy the published file there"
-    else:
-        files = user_files(root, PUBLISHED_FOLDERS[name])
-        fix = "copy the published file there"
+    published, files = PUBLISHED[name], published_files(name, data_dir)
+    fix = "copy the published file there"
+    if files is None:
+        files = cached_files(published.folder)
+        fix = f"delete it and run again, or {fix}"
     train_x, train_y, test_x, test_y = (
         read_idx(files[idx_name], 3 if "images" in idx_name else 1, sha256=sha256, fix=fix)
         for idx_name, sha256 in zip(IDX_NAMES, published.sha256, strict=True)
     )
-    return ImageData(name, train_x, train_y, test_x, test_y, published.class_names)
+    return ImageData(name, train_x, train_y, test_x, test_y, tuple(published.class_names))
 
 
 def _load_digits(name: str, data_dir: Path | None) -> ImageData:
