@@ -71,7 +71,7 @@ def prepared(patients=40, shifted=False):
     split = split_by_patient(data.photographs, validation=0.2, test=0.3)
     others = {"idrid": pixels(patients=8, shift=40, name="shifted")} if shifted else {}
     notices = [data.photographs.notice]
-    return Prepared("drawn", data, split, Normalisation.of(data, split.train), notices, others)
+    return Prepared("drawn", data, split, Normalisation.fit(data, split.train), notices, others)
 
 
 def two_sites():

@@ -12,13 +12,10 @@ from fundus_helpers import noise_picture
 from PIL import Image
 
 from vcl_radial.data.data_files import DATA_VARIABLE
-from vcl_radial.data.fundus import (
-    FUNDUS_DATASETS,
-    LAYOUTS,
-    load_photographs,
-    read_folder,
-)
+from vcl_radial.data.fundus import FUNDUS_DATASETS, load_photographs
 from vcl_radial.data.fundus.labels import read_labels
+from vcl_radial.data.fundus.layouts import LAYOUTS
+from vcl_radial.data.fundus.readers import read_folder
 from vcl_radial.errors import DataError
 
 read_kaggle = partial(read_folder, layouts=LAYOUTS["kaggle-eyepacs"][0])
@@ -257,7 +254,7 @@ def test_a_photograph_that_is_listed_twice_is_left_out(kaggle, told, second):
 def test_nor_is_it_a_label_of_any_table(tmp_path):
     path = tmp_path / "train.csv"
     write_csv(path, ["id_code", "diagnosis"], [("a", 0), ("b", 2), ("a.png", 0)])
-    labels, faults, rows = read_labels(path, "id_code", "diagnosis")
+    labels, faults, rows = read_labels(path, LAYOUTS["aptos"][1][0])
     assert rows == 3
     assert [label.name for label in labels] == ["b"]
     assert [(fault.image, fault.kind) for fault in faults] == [("a", "listed more than once")]
@@ -388,7 +385,7 @@ def test_unknown_names_are_answered_with_the_known_ones(tmp_path):
 
 def test_the_names_of_data_sets_are_read_without_anything_heavy():
     program = (
-        "import sys; from vcl_radial.data.fundus import FUNDUS_DATASETS, LAYOUTS;"
+        "import sys; from vcl_radial.data.fundus import FUNDUS_DATASETS;"
         "assert not {'torch', 'numpy', 'pandas', 'PIL'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", program], check=True)

@@ -8,25 +8,23 @@ The paper's steps, with sides from -1 to 1 and all draws uniform:
     4. crop a window of w = 90 to 110 % of the side at a random place, padded with zeros
     5. resize to the original size
 
-They are one affine map from places in the result to places in the original, and what lies outside
-after any step has the value of what surrounds the field of view, 0 in the paper. So each image is
-interpolated once instead of three times.
+They are one affine map from points in the result to points in the original, and a point that is
+outside after any step has the value of what surrounds the field of view, 0 in the paper. So each
+image is interpolated once instead of three times.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn.functional import grid_sample
 
-from vcl_radial.errors import bad_value
 
-
-@dataclass(frozen=True)
-class Changes:
+class Changes(NamedTuple):
     """The changes of each image of a batch.
 
     Attributes:
@@ -43,46 +41,20 @@ class Changes:
     window: Tensor
     middle: Tensor
 
-    @classmethod
-    def none(cls, batch: int) -> Changes:
-        """Changes that leave the images unchanged."""
-        return cls(
-            flip=torch.ones(batch, 2),
-            angle=torch.zeros(batch),
-            shift=torch.zeros(batch, 2),
-            window=torch.ones(batch),
-            middle=torch.zeros(batch, 2),
-        )
-
-    def __getitem__(self, rows: slice) -> Changes:
-        """The changes of some images."""
-        parts = (self.flip, self.angle, self.shift, self.window, self.middle)
-        return Changes(*(part[rows] for part in parts))
-
 
 @dataclass(frozen=True)
 class Augmentation:
     """Ranges of the changes of images; the paper's values by default.
 
     Attributes:
-        flips: whether images are flipped.
-        rotation: the largest angle, in degrees.
+        rotation: the largest angle, in degrees, from 0 to 180.
         padding: the largest p, as a share of the side.
         crop: largest distance of w from 1.
     """
 
-    flips: bool = True
     rotation: float = 180.0
     padding: float = 0.05
     crop: float = 0.10
-
-    def __post_init__(self) -> None:
-        """Reject impossible changes."""
-        if not 0 <= self.rotation <= 180:
-            raise bad_value("rotation", self.rotation, "must be from 0 to 180 degrees")
-        for name in ("padding", "crop"):
-            if not 0 <= getattr(self, name) <= 0.5:
-                raise bad_value(name, getattr(self, name), "must be from 0 to 0.5")
 
     def draw(self, batch: int, generator: torch.Generator) -> Changes:
         """Draw the changes of a batch, on the CPU: they are the same whatever the device."""
@@ -99,26 +71,21 @@ class Augmentation:
         shift = 2 * padding * symmetric(batch, 2)
         window = 1 + self.crop * symmetric(batch)
         middle = (1 - window).abs()[:, None] * symmetric(batch, 2)
-        if not self.flips:
-            flip = torch.ones(batch, 2)
         return Changes(flip, angle, shift, window, middle)
 
 
-def changed(images: Tensor, changes: Changes, surround: float = 0.0) -> Tensor:
-    """Images `[B, 3, H, H]` after these changes, floating point, bilinear between pixels.
+def apply_changes(images: Tensor, changes: Changes, surround: float = 0.0) -> Tensor:
+    """Change images `[B, 3, H, H]`; floating point, bilinear between pixels.
 
     Args:
         images: images with any values.
         changes: changes of these images.
         surround: value of pixels from outside of the image.
     """
-    flip, angle, shift, window, middle = (
-        part.to(images.device, torch.float32)
-        for part in (changes.flip, changes.angle, changes.shift, changes.window, changes.middle)
-    )
+    flip, angle, shift, window, middle = (c.to(images.device, torch.float32) for c in changes)
     cos, sin = angle.cos(), angle.sin()
     turn = torch.stack([torch.stack([cos, sin], 1), torch.stack([-sin, cos], 1)], 1)
-    # The steps go backwards from places in the result: x4 = w x + middle, x3 = x4 + shift, then the
+    # The steps go backwards from points in the result: x4 = w x + middle, x3 = x4 + shift, then the
     # rotation and the flips. Columns and rows are independent until the rotation.
     columns, rows = (
         _before_rotation(pixels, window, middle[:, axis, None], shift[:, axis, None])
@@ -138,5 +105,5 @@ def _before_rotation(pixels: int, window: Tensor, middle: Tensor, shift: Tensor)
     after_4 = window[:, None] * centres + middle
     after_3 = after_4 + shift
     inside = (after_4.abs() <= 1) & (after_3.abs() <= 1)
-    # No rotation brings a place so far out back into the image.
+    # No rotation brings so distant a point back into the image.
     return torch.where(inside, after_3, 10.0)

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from vcl_radial.data.fundus.augment import Augmentation, changed
-from vcl_radial.data.fundus.data import FundusData, Places
+from vcl_radial.data.fundus.augment import Augmentation, Changes, apply_changes
+from vcl_radial.data.fundus.data import FundusData, RowNumbers
 from vcl_radial.errors import UserError, bad_value
 from vcl_radial.system.seeds import seed_of
 
@@ -31,18 +31,15 @@ class Normalisation:
     std: tuple[float, float, float]
 
     @classmethod
-    def of(cls, data: FundusData, rows: Places) -> Normalisation:
+    def fit(cls, data: FundusData, rows: RowNumbers) -> Normalisation:
         """The normalisation that gives these rows, the training set's, mean 0 and variance 1.
 
         It is exact: it counts the 256 values of a pixel, independently of the chunks.
         """
         counts = np.zeros((3, 256), np.int64)
-        places = np.asarray(rows, np.int64)
-        if not len(places):
-            raise UserError("no training images to normalise by", at=data.photographs.name)
-        for start in range(0, len(places), _CHUNK):
-            pixels = data.images(places[start : start + _CHUNK]).transpose(0, 1).flatten(1)
-            counts += np.stack([torch.bincount(c, minlength=256).cpu().numpy() for c in pixels])
+        for start in range(0, len(rows), _CHUNK):
+            pixels = data.images(rows[start : start + _CHUNK]).transpose(0, 1).flatten(1)
+            counts += np.stack([torch.bincount(c, minlength=256).numpy() for c in pixels])
         values = np.arange(256) / 255
         mean = counts @ values / counts.sum(1)
         std = np.sqrt(counts @ values**2 / counts.sum(1) - mean**2)
@@ -87,7 +84,7 @@ class TrainingBatches:
     def __init__(
         self,
         data: FundusData,
-        rows: Places,
+        rows: RowNumbers,
         batch_size: int,
         *,
         normalisation: Normalisation,
@@ -132,15 +129,15 @@ class TrainingBatches:
             if self.augmentation is not None:
                 seed = seed_of(self.seed, 2, number, batch)
                 generator = torch.Generator().manual_seed(seed)
-                drawn = self.augmentation.draw(len(rows), generator)[part]
-                x = changed(x, drawn, self.data.surround)
+                changes = self.augmentation.draw(len(rows), generator)
+                x = apply_changes(x, Changes(*(c[part] for c in changes)), self.data.surround)
             chosen = torch.from_numpy(rows[part])
             yield Batch(self.normalisation(x), self._targets[chosen].to(self.device), chosen)
 
 
 def evaluation_batches(
     data: FundusData,
-    rows: Places,
+    rows: RowNumbers,
     batch_size: int,
     *,
     normalisation: Normalisation,
@@ -148,9 +145,9 @@ def evaluation_batches(
     device: torch.device | str = "cpu",
 ) -> Iterator[Batch]:
     """Batches for prediction: every row once, in the given order, unchanged."""
-    places = np.asarray(rows, np.int64)
     targets = data.classes() if targets is None else targets
-    for start in range(0, len(places), batch_size):
-        chosen = torch.from_numpy(places[start : start + batch_size])
+    numbers = torch.as_tensor(rows)
+    for start in range(0, len(numbers), batch_size):
+        chosen = numbers[start : start + batch_size]
         x = data.images(chosen).to(device, non_blocking=True)
         yield Batch(normalisation(x), targets[chosen].to(device), chosen)

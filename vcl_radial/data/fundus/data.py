@@ -24,8 +24,8 @@ from vcl_radial.data.fundus.prepare import Normalise
 from vcl_radial.data.fundus.table import Photographs
 from vcl_radial.errors import bad_value
 
-Places = Sequence[int] | NDArray[np.int64] | Tensor
-"""Rows of a table, by place."""
+RowNumbers = Sequence[int] | NDArray[np.int64] | Tensor
+"""Numbers of rows of a table, from 0."""
 
 SMALLEST_SIZE = 8
 
@@ -43,49 +43,42 @@ class FundusData:
     photographs: Photographs
     size: int
     surround: int
-    _pixels: NDArray[np.uint8] | Tensor | _PixelsOfAll
+    _pixels: NDArray[np.uint8] | _ConcatenatedPixels
     _rows: NDArray[np.int64]
 
     def __len__(self) -> int:
         return len(self.photographs)
 
-    def images(self, places: Places) -> Tensor:
-        """The pixels of these rows, uint8 `[B, 3, size, size]`, on the device where they lie."""
-        rows = self._rows[np.asarray(places, np.int64)]
-        if isinstance(self._pixels, Tensor):
-            return self._pixels.index_select(0, torch.from_numpy(rows).to(self._pixels.device))
-        return torch.from_numpy(self._pixels[rows])
+    def images(self, rows: RowNumbers) -> Tensor:
+        """The pixels of these rows, uint8 `[B, 3, size, size]`."""
+        return torch.from_numpy(self._pixels[self._rows[np.asarray(rows, np.int64)]])
 
     def classes(self) -> Tensor:
         """1 for each referable photograph, 0 for a healthy one, -1 for no grade: int64 `[N]`."""
         return torch.from_numpy(self.photographs.referable)
 
-    def select(self, places: Sequence[int] | NDArray[np.int64] | NDArray[np.bool_]) -> FundusData:
-        """The table of these rows, by index or by mask, with the same cache of pixels."""
-        chosen = np.arange(len(self))[np.asarray(places)]
-        return replace(self, photographs=self.photographs.select(chosen), _rows=self._rows[chosen])
-
-    def on(self, device: torch.device | str) -> FundusData:
-        """The same data with all pixels in the memory of a device: `len * 3 * size^2` bytes."""
-        places = np.arange(len(self))
-        return replace(self, _pixels=self.images(places).to(device), _rows=places)
+    def select(self, rows: Sequence[int] | NDArray[np.int64] | NDArray[np.bool_]) -> FundusData:
+        """The table of these rows, by number or by mask, with the same cache of pixels."""
+        numbers = np.arange(len(self))[np.asarray(rows)]
+        photographs = self.photographs.select(numbers)
+        return replace(self, photographs=photographs, _rows=self._rows[numbers])
 
     @staticmethod
-    def together(tables: Sequence[FundusData]) -> FundusData:
+    def concatenate(tables: Sequence[FundusData]) -> FundusData:
         """The photographs of several tables one after another, all of one size.
 
-        Their pixels stay where they lie. A name or a patient's number may be there twice.
+        Their pixels stay in their caches. A name or a patient's number may occur twice.
         """
         rows = tuple(row for table in tables for row in table.photographs.rows)
         return replace(
             tables[0],
             photographs=replace(tables[0].photographs, rows=rows),
-            _pixels=_PixelsOfAll(tables),
+            _pixels=_ConcatenatedPixels(tables),
             _rows=np.arange(len(rows)),
         )
 
 
-class _PixelsOfAll:
+class _ConcatenatedPixels:
     """The pixels of several tables, indexed as one array."""
 
     def __init__(self, tables: Sequence[FundusData]) -> None:
@@ -97,7 +90,7 @@ class _PixelsOfAll:
         table_of_row = np.searchsorted(self.ends, rows, side="right")
         for number, (table, end) in enumerate(zip(self.tables, self.ends, strict=True)):
             in_table = table_of_row == number
-            pixels[in_table] = table.images(rows[in_table] + len(table) - end).cpu().numpy()
+            pixels[in_table] = table.images(rows[in_table] + len(table) - end).numpy()
         return pixels
 
 
@@ -134,10 +127,9 @@ def load_pixels(
     if size < SMALLEST_SIZE:
         raise bad_value("size", size, f"must be at least {SMALLEST_SIZE} pixels")
     cache = open_pixels(photographs, size, crop, normalise, jobs or processors(), report)
-    faults = [Fault(name, "damaged", why) for name, why in cache.unreadable.items()]
+    faults = [Fault(name, "damaged", reason) for name, reason in cache.unreadable.items()]
     handle_faults(photographs.name, faults, len(photographs), on_fault, report)
-    names = [row.name for row in photographs.rows]
-    rows = np.array([k for k, name in enumerate(names) if name not in cache.unreadable], np.int64)
+    rows = np.flatnonzero([row.name not in cache.unreadable for row in photographs.rows])
     readable = replace(photographs.select(rows), faults=(*photographs.faults, *faults))
     surround = GREY if normalise == "local" else 0
     return FundusData(readable, size, surround, cache.pixels, rows)

@@ -72,7 +72,7 @@ def load_photographs(
             "that of your photographs with --data-dir",
             at=table,
         )
-    photographs = read_folder(folder, on_fault, report, layouts, others=name != whole)
+    photographs = read_folder(folder, on_fault, report, layouts, other_diseases=name != whole)
     if name == "folder" and not photographs.patients_known:
         report(
             f"{root}: nothing says who is on a photograph, so each counts as a patient of its own; "

@@ -51,13 +51,10 @@ def handle_faults(
     Raises:
         DataError: there are faults and `on_fault` is "stop", or no photograph would be left.
     """
-    unusable = len({fault.image for fault in faults})
     if not faults:
-        if total == 0:
-            raise DataError("holds no photographs", at=where)
         return
-    line = f"{unusable} of {total} photographs cannot be used: {_described(faults)}"
-    if unusable >= total:
+    line = f"{len(faults)} of {total} photographs cannot be used: {_described(faults)}"
+    if len(faults) == total:
         raise DataError(f"{line}; none is left", at=where)
     if on_fault == "stop":
         raise DataError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,14 +16,17 @@ from vcl_radial.data.fundus.faults import (
     print_progress,
 )
 from vcl_radial.data.fundus.files import FileReader, images_in
-from vcl_radial.data.fundus.labels import Label, matched, patient_and_eye, read_labels
+from vcl_radial.data.fundus.labels import Label, read_labels
 from vcl_radial.data.fundus.layouts import LAYOUTS, OTHER, Layout
 from vcl_radial.data.fundus.table import NOT_GRADED, Eye, Part, Photograph, Photographs
 from vcl_radial.errors import DataError, visible
 
-_PARTS: Final = {"": "", "train": "train", "valid": "validation", "val": "validation"} | {
-    name: name for name in ("validation", "test")
+_EYES: Final = ("", "left", "right", "unknown")
+_PARTS: Final = {"valid": "validation", "val": "validation"} | {
+    name: name for name in ("", "train", "validation", "test")
 }
+_PATIENT_AND_EYE: Final = re.compile(r"(?P<patient>.+)_(?P<eye>left|right)")
+"""Kaggle's names, such as `10_left`."""
 
 
 def read_folder(
@@ -30,7 +34,7 @@ def read_folder(
     on_fault: OnFault = "stop",
     report: ReportProgress = print_progress,
     layouts: Sequence[Layout] = LAYOUTS["folder"][0],
-    others: bool = False,
+    other_diseases: bool = False,
 ) -> Photographs:
     """Read a folder of photographs: by default a user's own, with `labels.csv` and `images/`.
 
@@ -45,51 +49,45 @@ def read_folder(
         on_fault: "stop" at photographs that cannot be used, or "skip" them.
         report: takes a line for the user: what is left out, and the number of rows of a table.
         layouts: names of files and columns; several where each part of a split has a table.
-        others: whether the photographs of level -1 are read, and the graded ones left out.
+        other_diseases: whether the photographs of level -1 are read, and the graded ones left out.
 
     Raises:
         DataError: files are missing or malformed.
     """
+    name = layouts[0].name or visible(folder.resolve().name)
     rows: list[Photograph] = []
     faults: list[Fault] = []
     summaries: list[str] = []
-    total, patients_known = 0, True
-    name = layouts[0].name or visible(folder.resolve().name)
+    patients_known = True
     for layout in layouts:
         table = folder / layout.table
-        labels, of_part, listed = read_labels(table, layout.image, layout.grade, layout.others)
+        labels, part_faults, listed = read_labels(table, layout)
         summaries.append(f"{table}: {listed:,} rows")
-        with_patients = bool(labels) and "patient" in labels[0].others
-        named = not with_patients and all(patient_and_eye(label.name) for label in labels)
-        if layout.paired and not with_patients:
-            named = True
-            of_part += [
-                Fault(label.name, "not named <patient>_left or <patient>_right")
-                for label in labels
-                if patient_and_eye(label.name) is None
-            ]
         files = images_in(folder / layout.images, folder)
+        known = {fault.image for fault in part_faults} | {label.name for label in labels}
+        has_patients = bool(labels) and "patient" in labels[0].cells
+        named = not has_patients and (
+            layout.paired or all(_PATIENT_AND_EYE.fullmatch(label.name) for label in labels)
+        )
+        patients_known = patients_known and (has_patients or named)
         for label in labels:
-            if (label.grade == NOT_GRADED) != others:
-                files.pop(label.name, None)
-        labels = [label for label in labels if (label.grade == NOT_GRADED) == others]
-        for label in labels:
-            of_part += _column_faults(label, with_patients)
-        pairs, of_part, count = matched(labels, of_part, files)
-        rows += [
-            _row(label, path, layout.site or name, named, layout.part) for label, path in pairs
-        ]
-        prefix = f"{layout.part}_" if layout.part else ""
-        faults += [replace(fault, image=f"{prefix}{fault.image}") for fault in of_part]
-        total, patients_known = total + count, patients_known and (with_patients or named)
+            if (label.grade == NOT_GRADED) != other_diseases:
+                continue
+            row = _row(label, files.get(label.name, []), layout, layout.site or name, named)
+            if isinstance(row, Fault):
+                part_faults.append(row)
+            else:
+                rows.append(row)
+        part_faults += [Fault(image, "without a label") for image in files if image not in known]
+        faults += [replace(fault, image=f"{layout.prefix}{fault.image}") for fault in part_faults]
     if not rows and not faults:
-        lacking = "photographs of level -1" if others else "graded photographs"
+        lacking = "photographs of level -1" if other_diseases else "graded photographs"
         raise DataError(f"{layouts[0].table} holds no {lacking}", at=folder)
-    handle_faults(str(folder), faults, total, on_fault, report)
+    handle_faults(str(folder), faults, len(rows) + len(faults), on_fault, report)
     for summary in summaries:
         report(summary)
     return Photographs(
-        name=f"{name}{OTHER}" if others else name,
+        name=f"{name}{OTHER}" if other_diseases else name,
         rows=tuple(rows),
         reader=FileReader(folder),
         notice=layouts[0].notice,
@@ -98,29 +96,29 @@ def read_folder(
     )
 
 
-def _column_faults(label: Label, with_patients: bool) -> list[Fault]:
-    """The faults in the optional columns."""
-    faults = []
-    if with_patients and not label.others["patient"]:
-        faults.append(Fault(label.name, "without a patient"))
-    for column, known in (("eye", ("", "left", "right", "unknown")), ("split", tuple(_PARTS))):
-        if (value := label.others.get(column, "").lower()) not in known:
-            faults.append(Fault(label.name, f"of an unknown {column}", repr(value)))
-    return faults
-
-
-def _row(label: Label, path: Path, site: str, named: bool, part: Part) -> Photograph:
-    """A row from a label; the label's own columns come first."""
-    name, others = f"{part}_{label.name}" if part else label.name, label.others
-    patient, eye = name, "unknown"
-    if named and (parts := patient_and_eye(label.name)) is not None:
-        patient, eye = parts
+def _row(
+    label: Label, paths: Sequence[Path], layout: Layout, site: str, named: bool
+) -> Photograph | Fault:
+    """The row of a label, or the first fault of its cells and files; its own columns come first."""
+    name, cells = f"{layout.prefix}{label.name}", label.cells
+    eye, split = (cells.get(column, "").lower() for column in ("eye", "split"))
+    pair = _PATIENT_AND_EYE.fullmatch(label.name) if named else None
+    for is_fault, kind, detail in (
+        (cells.get("patient") == "", "without a patient", ""),
+        (eye not in _EYES, "of an unknown eye", repr(eye)),
+        (split not in _PARTS, "of an unknown split", repr(split)),
+        (named and pair is None, "not named <patient>_left or <patient>_right", ""),
+        (not paths, "missing", ""),
+        (len(paths) > 1, "with two files", " and ".join(path.name for path in paths)),
+    ):
+        if is_fault:
+            return Fault(label.name, kind, detail)
     return Photograph(
         name=name,
-        patient=others.get("patient") or patient,
-        eye=cast(Eye, others.get("eye", "").lower() or eye),
+        patient=cells.get("patient") or (pair["patient"] if pair else name),
+        eye=cast(Eye, eye or (pair["eye"] if pair else "unknown")),
         grade=label.grade,
-        site=others.get("site") or site,
-        part=cast(Part, _PARTS[others.get("split", "").lower()] or part),
-        path=path,
+        site=cells.get("site") or site,
+        part=cast(Part, _PARTS[split] or layout.part),
+        path=paths[0],
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, Protocol
 
@@ -133,15 +133,15 @@ class Photographs:
         """The patient of each photograph, `[N]`: the unit of splits and of resampling."""
         return np.array([row.patient for row in self.rows], np.str_)
 
-    def select(self, places: Sequence[int] | NDArray[np.int64] | NDArray[np.bool_]) -> Photographs:
-        """The table of these rows, by index or by mask, in this order."""
-        chosen = np.arange(len(self))[np.asarray(places)]
-        return replace(self, rows=tuple(self.rows[row] for row in chosen))
+    def select(self, rows: Sequence[int] | NDArray[np.int64] | NDArray[np.bool_]) -> Photographs:
+        """The table of these rows, by number or by mask, in this order."""
+        numbers = np.arange(len(self))[np.asarray(rows)]
+        return replace(self, rows=tuple(self.rows[number] for number in numbers))
 
     def frame(self) -> pd.DataFrame:
         """The table as a data frame: image, patient, eye, grade, site, part, path, artefact."""
         import pandas as pd
 
-        columns = ["name", "patient", "eye", "grade", "site", "part", "path", "artefact"]
-        rows = [[getattr(row, column) for column in columns] for row in self.rows]
-        return pd.DataFrame(rows, columns=["image", *columns[1:]])
+        columns = [field.name for field in fields(Photograph)]
+        frame = pd.DataFrame([vars(row) for row in self.rows], columns=columns)
+        return frame.rename(columns={"name": "image"})

@@ -14,7 +14,7 @@ from vcl_radial.data.fundus import (
     Normalisation,
     evaluation_batches,
 )
-from vcl_radial.data.fundus.data import Places
+from vcl_radial.data.fundus.data import RowNumbers
 from vcl_radial.data.fundus.table import GRADES
 from vcl_radial.methods.base import Method
 
@@ -24,7 +24,7 @@ EVAL_BATCH: Final = 128
 def predict(
     method: Method,
     data: FundusData,
-    rows: Places,
+    rows: RowNumbers,
     *,
     normalisation: Normalisation,
     samples: int,

@@ -148,7 +148,7 @@ def prepare(
     shifted = {name: _apart(name, loaded[name], sites, settings) for name in settings.shifted}
     # By the first site alone, because later sites are unknown when it is trained on.
     _, first, split_of_first = sites[0]
-    normalisation = Normalisation.of(first, split_of_first.train)
+    normalisation = Normalisation.fit(first, split_of_first.train)
     notices = [data.photographs.notice for data in loaded.values() if data.photographs.notice]
     notices += [line for name, data, _ in sites if (line := _shared_patients(name, data, settings))]
     return [

@@ -250,7 +250,7 @@ def together(sites: Sequence[Prepared]) -> Prepared:
         np.concatenate([getattr(s.split, part) + at for s, at in zip(sites, starts, strict=True)])
         for part in ("train", "validation", "test")
     )
-    data = FundusData.together([site.data for site in sites])
+    data = FundusData.concatenate([site.data for site in sites])
     return replace(sites[-1], data=data, split=Split(*parts))
 
 
