@@ -7,7 +7,7 @@ import os
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -120,7 +120,7 @@ def processors() -> int:
 
 def decoded(
     function: Callable[[S], T], items: Sequence[S], jobs: int, title: str, report: ReportProgress
-) -> Iterator[T]:
+) -> Generator[T, None, None]:
     """The function of each item, in order, with a progress bar, or lines without a terminal.
 
     Args:

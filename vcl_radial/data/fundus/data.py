@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vcl_radial.data.decoding import processors
+from vcl_radial.data.decoding import Unreadable, decoded, processors
+from vcl_radial.data.fundus import files, local_normalisation, prepare
 from vcl_radial.data.fundus.faults import (
     Fault,
     OnFault,
@@ -19,9 +21,9 @@ from vcl_radial.data.fundus.faults import (
     print_progress,
 )
 from vcl_radial.data.fundus.local_normalisation import GREY
-from vcl_radial.data.fundus.pixel_cache import open_pixels
 from vcl_radial.data.fundus.prepare import Normalise
-from vcl_radial.data.fundus.table import Photographs
+from vcl_radial.data.fundus.table import Photograph, Photographs, Reader
+from vcl_radial.data.pixel_cache import digest, open_pixels
 from vcl_radial.errors import bad_value
 
 RowNumbers = Sequence[int] | NDArray[np.int64] | Tensor
@@ -126,10 +128,37 @@ def load_pixels(
     """
     if size < SMALLEST_SIZE:
         raise bad_value("size", size, f"must be at least {SMALLEST_SIZE} pixels")
-    cache = open_pixels(photographs, size, crop, normalise, jobs or processors(), report)
-    faults = [Fault(name, "damaged", reason) for name, reason in cache.unreadable.items()]
+    reader, title = photographs.reader, f"pixels of {photographs.name} at {size} px"
+    settings = {"size": size, "crop": crop, "normalise": normalise, "origin": reader.origin}
+    decode = partial(decode_one, reader, size=size, crop=crop, normalise=normalise)
+    cache = open_pixels(
+        title,
+        f"fundus/{photographs.name}-{size}px-{digest(settings)[:8]}",
+        [settings, [[row.name, reader.version(row)] for row in photographs.rows]],
+        (prepare, local_normalisation, files),
+        lambda: (
+            (len(photographs), 3, size, size),
+            decoded(decode, photographs.rows, jobs or processors(), title, report),
+        ),
+        report,
+    )
+    faults = [
+        Fault(photographs.rows[row].name, "damaged", reason)
+        for row, reason in cache.unreadable.items()
+    ]
     handle_faults(photographs.name, faults, len(photographs), on_fault, report)
-    rows = np.flatnonzero([row.name not in cache.unreadable for row in photographs.rows])
+    rows = np.delete(np.arange(len(photographs)), [*cache.unreadable])
     readable = replace(photographs.select(rows), faults=(*photographs.faults, *faults))
     surround = GREY if normalise == "local" else 0
     return FundusData(readable, size, surround, cache.pixels, rows)
+
+
+def decode_one(
+    reader: Reader, photograph: Photograph, size: int, crop: bool, normalise: Normalise
+) -> NDArray[np.uint8] | str:
+    """The pixels `[3, size, size]` of a photograph, or the reason why there are none."""
+    try:
+        square = prepare.squared(reader.read(photograph, size), size, crop, normalise)
+    except Unreadable as reason:
+        return str(reason)
+    return square.transpose(2, 0, 1)

@@ -6,8 +6,9 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Final
 
 from vcl_radial.data.class_folders import entries, is_image
-from vcl_radial.data.decoding import Unreadable, read_picture
+from vcl_radial.data.decoding import read_picture
 from vcl_radial.data.fundus.table import Photograph
+from vcl_radial.data.pixel_cache import file_version
 from vcl_radial.errors import DataError
 
 if TYPE_CHECKING:
@@ -38,11 +39,7 @@ class FileReader:
     def version(self, photograph: Photograph) -> str:
         """Size and time of the last change: contents are not read again for that."""
         assert photograph.path is not None, f"{photograph.name} has no file"
-        try:
-            status = photograph.path.stat()
-        except OSError as error:
-            raise Unreadable(error.strerror or "cannot be read") from None
-        return f"{status.st_size} {status.st_mtime_ns}"
+        return file_version(photograph.path)
 
 
 def images_in(*folders: Path) -> dict[str, list[Path]]:

@@ -83,11 +83,7 @@ class Reader(Protocol):
         ...
 
     def version(self, photograph: Photograph) -> str:
-        """A text that changes with the picture.
-
-        Raises:
-            Unreadable: the picture is missing.
-        """
+        """A text that changes with the picture."""
         ...
 
 
