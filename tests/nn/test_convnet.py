@@ -42,7 +42,7 @@ def test_every_weight_gets_the_posterior():
 @pytest.mark.parametrize(
     ("shape", "words"),
     [
-        ((1, 7, 8), "7x8"),
+        ((1, 7, 8), "[1, 7, 8]"),
         ((64,), "[64]"),
     ],
 )

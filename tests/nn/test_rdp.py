@@ -69,7 +69,7 @@ def test_rows_and_columns_are_what_their_names_say():
     """Only weights of one group scatter together: here by the group's own radius alone."""
     for grouping, axis in (("row", 0), ("column", 1)):
         layer = weights(grouping, initial_noise=1e-3)
-        block = layer.rows or layer.columns
+        (block,) = layer.factor_blocks().values()
         with torch.no_grad():
             block.rho[:, :-1] = 0.0
         relative = torch.stack([layer.sample()[0] for _ in range(200)]) / layer.mean()[0]
@@ -110,7 +110,7 @@ def test_convolutions_are_grouped_by_output_and_input_channel(grouping):
     mean = plain.weights.mean()[0].detach()
     layer = with_rdp(plain, grouping, initial_noise=0.01)
     shapes = {"row": [(6, 36)], "column": [(4, 54)], "double": [(6, 36), (4, 54)]}[grouping]
-    blocks = [block for block in (layer.weights.rows, layer.weights.columns) if block]
+    blocks = layer.weights.factor_blocks().values()
     assert [tuple(block.direction.shape) for block in blocks] == shapes
     torch.testing.assert_close(layer.weights.mean()[0], mean, rtol=1e-5, atol=1e-7)
     assert layer(torch.randn(2, 4, 8, 8)).shape == (2, 6, 6, 6)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from typing import Literal, Self, TypeAlias
 
 from torch import Tensor, nn
 
+from vcl_radial.errors import bad_value
 from vcl_radial.nn.states import LayerWithKind
 from vcl_radial.nn.weights import LayerSettings, PosteriorSettings, VariationalWeights
 
@@ -14,6 +16,21 @@ Pair = int | tuple[int, int]
 """One number for both height and width, or a pair."""
 
 Convolution: TypeAlias = nn.Conv1d | nn.Conv2d | nn.Conv3d
+
+
+def check_images(network: str, shape: Sequence[int], smallest: int = 1) -> None:
+    """Check that inputs are images (C, H, W) of at least this height and width.
+
+    Raises:
+        UserError: they are not.
+    """
+    if len(shape) != 3 or min(shape[1:]) < smallest:
+        raise bad_value(
+            "network",
+            network,
+            f"wants images [C, H, W] of {smallest}x{smallest} pixels at least, and these inputs "
+            f"are {[*shape]}: use network = 'mlp', or larger images",
+        )
 
 
 class PointConv2d(LayerWithKind, nn.Conv2d):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 
 import torch
 from torch import nn
@@ -152,25 +152,21 @@ def _kept_ids(model: nn.Module, keep: Collection[str]) -> set[int]:
     modules = dict(model.named_modules(remove_duplicate=False))
     for name in keep:
         if name not in modules:
-            layer_names = ", ".join(_layers(model)) or "none"
+            layers = [name for name, m in model.named_modules() if isinstance(m, _CONVERTED)]
             raise UserError(
-                f"the network has no module {name!r}; its layers are {layer_names}", at="keep"
+                f"the network has no module {name!r}; its layers are {', '.join(layers) or 'none'}",
+                at="keep",
             )
     return {id(inner) for name in keep for inner in modules[name].modules()}
-
-
-def _layers(model: nn.Module) -> Iterator[str]:
-    return (name for name, module in model.named_modules() if isinstance(module, _CONVERTED))
 
 
 def _check_all(model: nn.Module, kept_ids: set[int]) -> None:
     """Raise a UserError if a layer cannot be converted, or there is none to convert."""
     owners = Counter(id(p) for m in model.modules() for p in m._parameters.values())
-    convertible = False
-    for name, module in model.named_modules():
-        if id(module) not in kept_ids and _check(name, module, owners, kept_ids):
-            convertible = True
-    if not convertible:
+    modules = [(name, m) for name, m in model.named_modules() if id(m) not in kept_ids]
+    for name, module in modules:
+        _check(name, module, owners, kept_ids)
+    if not any(isinstance(module, _CONVERTED) for _, module in modules):
         raise UserError(
             "has no linear layer or convolution to convert"
             + (" besides those to keep" if kept_ids else ""),
@@ -178,22 +174,17 @@ def _check_all(model: nn.Module, kept_ids: set[int]) -> None:
         )
 
 
-def _check(name: str, module: nn.Module, owners: Counter[int], kept_ids: set[int]) -> bool:
-    """Whether a module is to be converted.
-
-    Raises:
-        UserError: It should be, but cannot be converted.
-    """
+def _check(name: str, module: nn.Module, owners: Counter[int], kept_ids: set[int]) -> None:
+    """Raise a UserError if a module should be converted, but cannot be."""
     fault = None
+    holds_layers = any(
+        isinstance(inner, _CONVERTED) and id(inner) not in kept_ids for inner in module.modules()
+    )
     if isinstance(module, _TRANSPOSED):
         fault = "has no Bayesian counterpart here"
-    elif isinstance(module, _READ_WEIGHTS) and any(
-        isinstance(inner, _CONVERTED) and id(inner) not in kept_ids for inner in module.modules()
-    ):
+    elif isinstance(module, _READ_WEIGHTS) and holds_layers:
         fault = "reads the weights of the layers inside it instead of calling them"
-    elif hasattr(module, "adaptation") and any(
-        isinstance(inner, _CONVERTED) and id(inner) not in kept_ids for inner in module.modules()
-    ):
+    elif hasattr(module, "adaptation") and holds_layers:
         fault = "makes or replaces layers as tasks come: use vcl_radial.nn.MultiHead or SingleHead"
     elif isinstance(module, _CONVERTED):
         parameters = [p for p in module._parameters.values() if p is not None]
@@ -212,7 +203,6 @@ def _check(name: str, module: nn.Module, owners: Counter[int], kept_ids: set[int
     if fault is not None:
         kind = type(module).__name__
         raise UserError(f"{fault}; or name it in keep", at=f"{name or 'the network'} ({kind})")
-    return isinstance(module, _CONVERTED)
 
 
 def _computes_as_pytorch(layer: nn.Module) -> bool:

@@ -9,8 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import adaptive_avg_pool2d, max_pool2d, relu
 
-from vcl_radial.errors import bad_value
-from vcl_radial.nn.conv import PointConv2d
+from vcl_radial.nn.conv import PointConv2d, check_images
 from vcl_radial.nn.linear import PointLinear
 
 _CHANNELS: Final = (32, 64)
@@ -39,35 +38,18 @@ class ConvNet(nn.Module):
 
     def __init__(self, shape: Sequence[int]) -> None:
         super().__init__()
-        if len(shape) != 3:
-            raise bad_value(
-                "network",
-                "convnet",
-                f"wants images [C, H, W], and these inputs are {list(shape)}: use network = 'mlp'",
-            )
+        check_images("convnet", shape, _SMALLEST)
         inputs, *size = shape
-        if min(size) < _SMALLEST:
-            raise bad_value(
-                "network",
-                "convnet",
-                f"wants images of {_SMALLEST}x{_SMALLEST} pixels at least, and these have "
-                f"{size[0]}x{size[1]}: use network = 'mlp' or larger images",
-            )
         self.blocks = nn.ModuleList()
         for channels in _CHANNELS:
-            self.blocks.append(
-                nn.ModuleList(
-                    [
-                        PointConv2d(inputs, channels, 3, padding=1),
-                        PointConv2d(channels, channels, 3, padding=1),
-                    ]
-                )
-            )
+            first = PointConv2d(inputs, channels, 3, padding=1)
+            second = PointConv2d(channels, channels, 3, padding=1)
+            self.blocks.append(nn.ModuleList([first, second]))
             inputs = channels
             size = [length // 2 for length in size]
-        self.places = [min(length, _LARGEST_MAP) for length in size]
-        self.shrinks = self.places != size
-        self.dense = PointLinear(inputs * self.places[0] * self.places[1], _FEATURES)
+        self.map_size = [min(length, _LARGEST_MAP) for length in size]
+        self.shrinks = self.map_size != size
+        self.dense = PointLinear(inputs * self.map_size[0] * self.map_size[1], _FEATURES)
 
     def forward(self, x: Tensor) -> Tensor:
         """The features of images."""
@@ -79,5 +61,5 @@ class ConvNet(nn.Module):
                 x = relu(layer(x), inplace=True)
             x = max_pool2d(x, 2)
         if self.shrinks:
-            x = adaptive_avg_pool2d(x, self.places)  # type: ignore[arg-type]
+            x = adaptive_avg_pool2d(x, self.map_size)  # type: ignore[arg-type]
         return relu(self.dense(x.flatten(1)), inplace=True)

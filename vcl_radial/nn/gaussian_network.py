@@ -47,6 +47,10 @@ class WeightPosterior:
         prior = Gaussian(self.prior_mean.flatten(), self.prior_precision.rsqrt().flatten())
         return posterior.kl(prior)
 
+    def tensors(self) -> dict[str, Tensor]:
+        """The tensors besides the mean, by the names of their fields."""
+        return {name: value for name, value in vars(self).items() if name != "mean"}
+
     def carry(self) -> None:
         """Make the posterior the prior."""
         self.prior_mean = self.mean.detach().clone()
@@ -151,15 +155,7 @@ class GaussianNetwork(nn.Module):
 
     def get_extra_state(self) -> dict[str, dict[str, Tensor]]:
         """The precisions and priors by parameter name; part of the state dict."""
-        carried = {
-            name: {
-                "prior_mean": q.prior_mean,
-                "prior_precision": q.prior_precision,
-                "precision": q.precision,
-            }
-            for name, q in self._posteriors.items()
-        }
-        return self._carried | carried
+        return self._carried | {name: q.tensors() for name, q in self._posteriors.items()}
 
     def set_extra_state(self, state: dict[str, dict[str, Tensor]]) -> None:
         """Restore the precisions and priors of `get_extra_state`."""
@@ -171,8 +167,7 @@ class GaussianNetwork(nn.Module):
         # Change the posteriors in place: an optimiser holds them too.
         self._posteriors = {name: q for name, q in self._posteriors.items() if name in carried}
         for name, q in self._posteriors.items():
-            for key, tensor in carried.pop(name).items():
-                setattr(q, key, tensor)
+            vars(q).update(carried.pop(name))
         # Their parameters may belong to heads that do not exist yet.
         self._carried = carried
 
@@ -180,8 +175,7 @@ class GaussianNetwork(nn.Module):
         super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
         # Change the posteriors in place: an optimiser holds them too.
         for q in self._posteriors.values():
-            q.prior_mean, q.prior_precision = fn(q.prior_mean), fn(q.prior_precision)
-            q.precision = fn(q.precision)
+            vars(q).update({name: fn(tensor) for name, tensor in q.tensors().items()})
         for carried in self._carried.values():
             carried |= {key: fn(tensor) for key, tensor in carried.items()}
         return self

@@ -24,6 +24,7 @@ from vcl_radial.nn.blocks import PosteriorBlock, softplus
 from vcl_radial.nn.carry import consolidate, variational_weights
 from vcl_radial.nn.dropout import MCDropout
 from vcl_radial.nn.heads import MultiHead
+from vcl_radial.nn.parameters import parameters_in_use
 from vcl_radial.nn.rdp import RDPBlock, RDPWeights, angles_of_key, rdp
 from vcl_radial.nn.weights import VariationalWeights
 from vcl_radial.posteriors import Posterior
@@ -105,9 +106,6 @@ class LaneBlock:
         return self.family(self.mean[lane], self.scale[lane]).noise(n, generator)
 
 
-_FACTOR = ("direction", "log_concentration", "loc", "rho")
-
-
 @dataclass
 class LaneFactor:
     """An `RDPBlock` of every lane: its parameters `[R, ...]`, and its prior.
@@ -124,10 +122,10 @@ class LaneFactor:
         """Stack the blocks of single networks, which must share their first prior."""
         prior, carried = blocks[0].first_prior, None
         if blocks[0].carried:
-            carried = [_stack(blocks, f"prior_{name}") for name in _FACTOR]
+            carried = [_stack(blocks, f"prior_{name}") for name in RDPBlock.PARAMETERS]
         elif any(block.first_prior != prior for block in blocks):
             raise ValueError("lanes of an RDP must have one half-Cauchy prior")
-        return cls([_stack(blocks, name) for name in _FACTOR], prior, carried)
+        return cls([_stack(blocks, name) for name in RDPBlock.PARAMETERS], prior, carried)
 
     def prior(self, lanes: int) -> RDP | HalfCauchyPrior:
         """The prior of the first lanes."""
@@ -301,14 +299,13 @@ class Lanes:
     @torch.no_grad()
     def write_back(self) -> None:
         """Copy each lane's parameters to its network."""
-        for lane, (network, blocks, factors) in enumerate(
-            zip(self.networks, self._blocks(), self._factors(), strict=True)
-        ):
+        parts = zip(self.networks, self._blocks(), self._factors(), strict=True)
+        for lane, (network, blocks, factors) in enumerate(parts):
             for stacked, block in zip(self.blocks, blocks, strict=True):
                 block.mean.copy_(stacked.mean[lane])
                 block.rho.copy_(stacked.rho[lane])
             for stacked_factor, factor in zip(self.factors, factors, strict=True):
-                for name, value in zip(_FACTOR, stacked_factor.parameters, strict=True):
+                for name, value in zip(RDPBlock.PARAMETERS, stacked_factor.parameters, strict=True):
                     getattr(factor, name).copy_(value[lane])
             for name, point in _points(network, self.task).items():
                 point.copy_(self.points[name][lane])
@@ -379,15 +376,7 @@ def _dropouts(network: nn.Module) -> list[MCDropout]:
 
 def _points(network: nn.Module, task: int) -> dict[str, nn.Parameter]:
     """The point estimates that a task uses, by name."""
-    posterior_weights = {
-        id(parameter)
-        for module in network.modules()
-        if isinstance(module, MultiHead)
-        for head_task, head in module.heads.items()
-        if int(head_task) != task
-        for parameter in head.parameters()
-    }
-    in_weights = {
+    in_posteriors = {
         id(parameter)
         for module in network.modules()
         if isinstance(module, VariationalWeights)
@@ -395,6 +384,6 @@ def _points(network: nn.Module, task: int) -> dict[str, nn.Parameter]:
     }
     return {
         name: parameter
-        for name, parameter in network.named_parameters()
-        if id(parameter) not in posterior_weights | in_weights
+        for name, parameter in parameters_in_use(network, [task]).items()
+        if id(parameter) not in in_posteriors
     }

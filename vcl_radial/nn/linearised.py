@@ -64,7 +64,11 @@ def output_moments(network: nn.Module, call: Callable[[], Tensor]) -> Moments:
             with one vector for each point.
     """
     differentiable = torch.is_grad_enabled()
-    layers = _layers(network)
+    layers = require_linear(network)
+    if not layers:
+        raise UserError(
+            "a network of point estimates has no noise to linearise: give it a posterior"
+        )
     with torch.enable_grad(), at_means(network), recorded_calls(layers) as calls:
         mean = call()
         if len({layer for layer, _, _ in calls}) < len(calls) or any(
@@ -111,13 +115,4 @@ def require_linear(network: nn.Module) -> list[BayesianLinear]:
                 f"radial posterior, and {name!r} is not of one: such a method serves "
                 "network = 'mlp'"
             )
-    return layers
-
-
-def _layers(network: nn.Module) -> list[BayesianLinear]:
-    layers = require_linear(network)
-    if not layers:
-        raise UserError(
-            "a network of point estimates has no noise to linearise: give it a posterior"
-        )
     return layers

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import torch
 from torch import Tensor, nn
@@ -101,10 +101,13 @@ class RDPBlock(ModuleWithKind):
         UserError: Groups of one weight or of zeros have no direction.
     """
 
-    prior_direction: Tensor
-    prior_log_concentration: Tensor
-    prior_loc: Tensor
-    prior_rho: Tensor
+    PARAMETERS: Final = ("direction", "log_concentration", "loc", "rho")
+    """Names of the parameters; the prior's have the prefix `prior_`."""
+
+    direction: nn.Parameter
+    log_concentration: nn.Parameter
+    loc: nn.Parameter
+    rho: nn.Parameter
 
     def __init__(self, mean: Tensor, noise: float, first_prior: HalfCauchyPrior) -> None:
         super().__init__()
@@ -134,7 +137,7 @@ class RDPBlock(ModuleWithKind):
         self.log_concentration = nn.Parameter(mean.new_tensor(log_concentration))
         self.loc = nn.Parameter(loc.clone())
         self.rho = nn.Parameter(torch.full_like(loc, rho))
-        for name in ("direction", "log_concentration", "loc", "rho"):
+        for name in self.PARAMETERS:
             self.register_buffer(f"prior_{name}", torch.zeros_like(getattr(self, name)))
         self.first_prior = first_prior
         self.carried = False
@@ -150,9 +153,7 @@ class RDPBlock(ModuleWithKind):
         """The prior p(w): the first one before the first task, afterwards an RDP."""
         if not self.carried:
             return self.first_prior
-        return rdp(
-            self.prior_direction, self.prior_log_concentration, self.prior_loc, self.prior_rho
-        )
+        return rdp(*(self.get_buffer(f"prior_{name}") for name in self.PARAMETERS))
 
     def kl(self) -> Tensor:
         """KL(q || p) of all groups together, a scalar in nats."""
@@ -167,10 +168,9 @@ class RDPBlock(ModuleWithKind):
         """
         if self.direction.requires_grad:
             self.direction.copy_(normalize(self.direction, dim=1))
-        self.prior_direction.copy_(normalize(self.direction, dim=1))
-        self.prior_log_concentration.copy_(self.log_concentration)
-        self.prior_loc.copy_(self.loc)
-        self.prior_rho.copy_(self.rho)
+        for name in self.PARAMETERS:
+            self.get_buffer(f"prior_{name}").copy_(getattr(self, name))
+        self.get_buffer("prior_direction").copy_(normalize(self.direction, dim=1))
         self.carried = True
 
     @torch.no_grad()
@@ -208,22 +208,18 @@ class RDPWeights(VariationalWeights):
     def __init__(self, weight: Tensor, bias: Tensor | None, settings: RDPSettings) -> None:
         nn.Module.__init__(self)  # the parent's would make blocks of a location-scale family
         self.settings, self.shape = settings, weight.shape
-        rows, columns, noise = None, None, settings.initial_noise
+        noise = settings.initial_noise
         if settings.grouping == "double":
-            rows, columns = weight.sign() * weight.abs().sqrt(), weight.abs().sqrt()
+            root = weight.abs().sqrt()
+            factors = {"rows": weight.sign() * root, "columns": root}
             # Var(A B) is about A^2 tau_B^2 + B^2 tau_A^2.
             noise /= math.sqrt(2 * weight.abs().mean().item())
-        elif settings.grouping == "row":
-            rows = weight
         else:
-            columns = weight
+            factors = {f"{settings.grouping}s": weight}
         first_prior = HalfCauchyPrior(settings.prior_scale, settings.prior_length)
-        self.rows = None if rows is None else RDPBlock(rows.flatten(1), noise, first_prior)
-        self.columns = (
-            None
-            if columns is None
-            else RDPBlock(columns.transpose(0, 1).flatten(1), noise, first_prior)
-        )
+        for name, factor in factors.items():
+            groups = factor if name == "rows" else factor.transpose(0, 1)
+            self.add_module(name, RDPBlock(groups.flatten(1), noise, first_prior))
         gaussian = PosteriorSettings("gaussian", initial_noise=settings.initial_noise)
         self.bias = None if bias is None else gaussian.make_block(bias[None])
 
@@ -268,8 +264,7 @@ class RDPWeights(VariationalWeights):
 
     def factor_blocks(self) -> dict[str, RDPBlock]:
         """The factors of the weight by name: "rows", "columns", or both."""
-        blocks = {"rows": self.rows, "columns": self.columns}
-        return {name: block for name, block in blocks.items() if block is not None}
+        return {name: b for name, b in self.named_children() if isinstance(b, RDPBlock)}
 
     def join(self, factors: Mapping[str, Tensor]) -> Tensor:
         """Join factors `[..., groups, D]` to a weight `[..., out, in, ...]`."""

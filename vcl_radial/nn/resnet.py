@@ -9,8 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import relu
 
-from vcl_radial.errors import bad_value
-from vcl_radial.nn.conv import PointConv2d
+from vcl_radial.nn.conv import PointConv2d, check_images
 
 _BLOCKS: Final = (2, 4, 8)
 """Multiples of the channels per block; every block halves height and width."""
@@ -41,12 +40,7 @@ class ResNet(nn.Module):
 
     def __init__(self, shape: Sequence[int], channels: int = 16) -> None:
         super().__init__()
-        if len(shape) != 3:
-            raise bad_value(
-                "network",
-                "resnet",
-                f"wants images [C, H, W], and these inputs are {list(shape)}: choose another",
-            )
+        check_images("resnet", shape)
         self.stem = _Convolution(shape[0], channels, 5, 2)
         inputs = channels
         self.blocks = nn.ModuleList()
