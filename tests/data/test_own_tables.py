@@ -211,7 +211,7 @@ def a_row_cut_off(rows):
         (changed(3, 2, "1_0"), "row 4, column 'price' is '1_0', not a plain number"),
         (changed(30, 0, "12 years"), "row 31, column 'age' is '12 years', not a plain number"),
         (shortened, f"has {FEWEST_ROWS - 1} rows besides the header; give it {FEWEST_ROWS}"),
-        (renamed("age", "colour", "prize"), "no column 'price', the target; did you mean 'prize'?"),
+        (renamed("age", "colour", "prize"), "no column 'price'; did you mean 'prize'?"),
         (renamed("age", "price", "price"), "has two columns 'price'"),
         (renamed("", "colour", "price"), "column 1 has no name"),
         (one_column, "has one column only, 'price'; add columns"),

@@ -164,10 +164,7 @@ def test_inputs_are_what_they_are():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: RandomReLU(Inputs(9), 0), r"options.units = 0 must be at least 1"),
-        (lambda: Patches((1, 9, 9), 0), r"options.filters = 0 must be at least 1"),
         (lambda: Patches((1, 9, 9), patch=1), r"options.patch = 1 must be at least 2"),
-        (lambda: Patches((1, 9, 9), pool=0), r"options.pool = 0 must be at least 1"),
         (lambda: Patches((10,)), r"wants images, and inputs are \[10\]"),
         (lambda: Patches((1, 5, 5), patch=6), r"too large for images of 5 pixels"),
         (lambda: fitted(Patches((1, 12, 12), 5_000, 3, 2), images(4)), r"more than the 400 pat"),

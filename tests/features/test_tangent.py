@@ -123,7 +123,6 @@ def test_the_body_stays_as_it_is_and_no_gradient_is_left():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Tangent(NETWORKS["MLP"][0](), 0), "options.directions = 0 must be at least 1"),
         (lambda: Tangent(nn.Sequential(nn.Linear(3, 2))), "no body with linear heads"),
         (lambda: Tangent(MLP(3, 2, hidden=[], posterior=None)), "no linear layer and no plain"),
         (lambda: Tangent(Twice(), 3)(torch.zeros(2, 4)), "must call every layer once"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import zipfile
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -112,15 +113,25 @@ def check_table(path: Path, target: str) -> None:
             "delete it",
             at=path,
         )
-    if twice := [name for name, count in Counter(columns).items() if count > 1]:
-        raise DataError(f"has two columns {twice[0]!r}; rename or delete one", at=path)
-    if target not in columns:
-        ellipsis = ", ..." if len(columns) > _SHOWN else ""
-        raise DataError(
-            f"has no column {target!r}, the target; did you mean "
-            f"{nearest(target, columns)!r}? columns: {', '.join(map(visible, columns[:_SHOWN]))}"
-            f"{ellipsis}",
-            at=path,
-        )
+    check_columns(path, columns, [target, *columns])
     if len(columns) == 1:
         raise DataError(f"has one column only, {target!r}; add columns to predict it from", at=path)
+
+
+def check_columns(path: Path, columns: Sequence[str], names: Iterable[str]) -> None:
+    """Check that a table has just one column of each of these names.
+
+    Raises:
+        DataError: it has none, or two; names the nearest column.
+    """
+    counts = Counter(columns)
+    for name in names:
+        if name not in counts:
+            shown = ", ".join(map(visible, columns[:_SHOWN]))
+            raise DataError(
+                f"has no column {name!r}; did you mean {nearest(name, columns)!r}? "
+                f"columns: {shown}{', ...' * (len(columns) > _SHOWN)}",
+                at=path,
+            )
+        if counts[name] > 1:
+            raise DataError(f"has two columns {name!r}; rename or delete one", at=path)

@@ -215,7 +215,7 @@ def _encoded(column: pd.Series[str], path: Path, limit: int) -> tuple[NDArray[np
             "a text",
             at=path,
         )
-    kinds, places = np.unique(cells, return_inverse=True)
+    kinds, kind_of_row = np.unique(cells, return_inverse=True)
     if len(kinds) == len(column):
         raise DataError(
             f"column {column.name!r} has another text in every row, from which nothing can "
@@ -228,9 +228,7 @@ def _encoded(column: pd.Series[str], path: Path, limit: int) -> tuple[NDArray[np
             f"and the inputs of all rows would be more than {MOST_NUMBERS:,} numbers; take it out",
             at=path,
         )
-    encoded = np.zeros((len(column), len(kinds)))
-    encoded[np.arange(len(column)), places] = 1
-    return encoded, True
+    return (kind_of_row[:, None] == np.arange(len(kinds))).astype(np.float64), True
 
 
 def _refused(path: Path, column: Any, row: Any, text: str) -> DataError:

@@ -62,9 +62,8 @@ class Patches(Features):
         mirror: bool = False,
     ) -> None:
         super().__init__()
-        for name, value, least in (("filters", filters, 1), ("patch", patch, 2), ("pool", pool, 1)):
-            if value < least:
-                raise UserError(f"options.{name} = {value} must be at least {least}")
+        if patch < 2:
+            raise UserError(f"options.patch = {patch} must be at least 2")
         self.shape = _image(shape)
         if (side := min(self.shape[1:])) < patch:
             raise UserError(

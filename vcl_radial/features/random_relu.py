@@ -5,7 +5,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from vcl_radial.errors import UserError
 from vcl_radial.features.base import Features, InputsOf, moments
 
 
@@ -19,9 +18,6 @@ class RandomReLU(Features):
     Args:
         of: the features z.
         units: D, the number of units.
-
-    Raises:
-        UserError: The number of units is below 1.
     """
 
     weight: Tensor
@@ -30,8 +26,6 @@ class RandomReLU(Features):
 
     def __init__(self, of: Features, units: int = 2000) -> None:
         super().__init__()
-        if units < 1:
-            raise UserError(f"options.units = {units} must be at least 1")
         self.of, self.size = of, units
         self.register_buffer("weight", torch.randn(units, of.size) * of.size**-0.5)
         self.register_buffer("bias", 2 * torch.rand(units) - 1)

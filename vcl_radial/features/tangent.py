@@ -43,7 +43,7 @@ class Tangent(Body):
         directions: m, the number of directions per layer.
 
     Raises:
-        UserError: The network has no linear heads, its body has no linear layer, or m is below 1.
+        UserError: The network has no linear heads, or its body has no linear layer.
     """
 
     readout: Tensor
@@ -51,8 +51,6 @@ class Tangent(Body):
 
     def __init__(self, network: nn.Module, directions: int = 1500) -> None:
         super().__init__(network)
-        if directions < 1:
-            raise UserError(f"options.directions = {directions} must be at least 1")
         self.layers = layers_in_full(self.body, dict(self.body.named_parameters()))
         if not self.layers:
             raise UserError(

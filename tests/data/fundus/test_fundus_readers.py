@@ -300,7 +300,7 @@ def test_bad_columns_of_ones_own_are_faults(tmp_path, told):
 
 def test_a_table_without_its_columns_says_which_it_has(kaggle):
     write_csv(kaggle / "trainLabels.csv", ["image", "grade"], GRADES.items())
-    with data_fails(kaggle / "trainLabels.csv", "column level", "image, grade"):
+    with data_fails(kaggle / "trainLabels.csv", "column 'level'", "image, grade"):
         read_kaggle(kaggle)
 
 

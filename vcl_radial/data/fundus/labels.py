@@ -12,9 +12,7 @@ from vcl_radial.data.fundus.faults import Fault
 from vcl_radial.data.fundus.files import without_suffix
 from vcl_radial.data.fundus.layouts import Layout
 from vcl_radial.data.fundus.table import GRADES, NOT_GRADED
-from vcl_radial.errors import DataError, visible
-
-_SHOWN = 8
+from vcl_radial.data.named_files import check_columns
 
 
 @dataclass(frozen=True)
@@ -42,16 +40,7 @@ def read_labels(path: Path, layout: Layout) -> tuple[list[Label], list[Fault], i
     """
     frame = read_frame(path)
     frame.columns = frame.columns.str.lower()
-    for name in (layout.image, layout.grade):
-        if name not in frame:
-            columns = ", ".join(map(visible, frame.columns[:_SHOWN]))
-            raise DataError(
-                f"has no column {name}, only {columns}: "
-                f"give it the columns {layout.image}, {layout.grade}",
-                at=path,
-            )
-        if list(frame.columns).count(name) > 1:
-            raise DataError(f"has two columns {name!r}; rename or delete one", at=path)
+    check_columns(path, list(frame.columns), (layout.image, layout.grade))
     # If two other columns have the same name, the first one counts.
     frame = frame.loc[:, ~frame.columns.duplicated()]
     names = frame[layout.image].map(without_suffix)

@@ -34,16 +34,14 @@ def check_count(key: str, value: object) -> None:
         raise bad_value(key, value, "must be a whole number, at least 1")
 
 
-def check_seed(key: str, value: object) -> None:
-    """Raise a `UserError` that names `key` unless `value` is a whole number of at least 0."""
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 2**63:
-        raise bad_value(key, value, "must be a whole number, at least 0")
-
-
-def check_fraction(key: str, value: object) -> None:
-    """Raise a `UserError` that names `key` unless `value` is a number in [0, 1)."""
-    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value < 1:
-        raise bad_value(key, value, "must be a number from 0 to below 1")
+def check_options(heads: str, statistics: str, validation: Any, seed: Any) -> None:
+    """Raise a `UserError` that names an option of all kinds of streams with a wrong value."""
+    check_choice("heads", heads, ("multi", "single"))
+    check_choice("statistics", statistics, ("all-tasks", "first-task"))
+    if type(validation) not in (int, float) or not 0 <= validation < 1:
+        raise bad_value("validation", validation, "must be a number from 0 to below 1")
+    if type(seed) is not int or not 0 <= seed < 2**63:
+        raise bad_value("split_seed", seed, "must be a whole number, at least 0")
 
 
 def check_keys(settings: Mapping[str, Any]) -> None:

@@ -6,7 +6,7 @@ from typing import Literal
 
 import torch
 
-from vcl_radial.data.streams.choices import check_choice, check_count, check_fraction, check_seed
+from vcl_radial.data.streams.choices import check_count, check_options
 from vcl_radial.data.streams.image_data import ImageData
 from vcl_radial.data.streams.preparation import hold_out, standardised
 from vcl_radial.data.streams.tensors import TensorStream
@@ -46,11 +46,8 @@ def permuted_stream(
 
     Source: Goodfellow et al. (2013), section 3; Nguyen et al. (2018), section 6.1.
     """
-    check_choice("heads", heads, ("multi", "single"))
-    check_choice("statistics", statistics, ("all-tasks", "first-task"))
+    check_options(heads, statistics, validation, seed)
     check_count("tasks", tasks)
-    check_fraction("validation", validation)
-    check_seed("split_seed", seed)
 
     x = standardised(data, flatten=flatten)
     n, n_train, n_pixels = len(x), len(data.train_y), x[0].numel()

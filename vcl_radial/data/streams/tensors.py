@@ -6,7 +6,7 @@ import dataclasses
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import torch
 from torch import Tensor
@@ -14,6 +14,7 @@ from torch import Tensor
 from vcl_radial.errors import UserError
 
 Split: TypeAlias = Literal["train", "validation", "test"]
+PARTS: Final[tuple[Split, ...]] = ("train", "validation", "test")
 
 _PIECE = 256
 
@@ -79,48 +80,37 @@ class TensorStream:
         Raises:
             UserError: a field is wrong; the message names it and its required value.
         """
-        for fault, message in self._faults():
-            if fault:
-                raise UserError(message, at=f"stream {self.name!r}")
+        for fault in self._faults():
+            raise UserError(fault, at=f"stream {self.name!r}")
 
-    def _faults(self) -> Iterator[tuple[bool, str]]:
-        def check_type(name: str, tensor: object, dtype: torch.dtype) -> tuple[bool, str]:
+    def _faults(self) -> Iterator[str]:
+        parts = [(name, rows) for name in PARTS for rows in getattr(self, name)]
+        tensors = [("x", self.x, torch.float32), ("y", self.y, torch.int64)]
+        tensors += [(f"every entry of {name}", rows, torch.int64) for name, rows in parts]
+        for name, tensor, dtype in tensors:
             actual = tensor.dtype if isinstance(tensor, Tensor) else type(tensor).__name__
-            return actual != dtype, f"{name} must be a tensor of {dtype}, not {actual}"
-
-        yield check_type("x", self.x, torch.float32)
-        yield check_type("y", self.y, torch.int64)
+            if actual != dtype:
+                yield f"{name} must be a tensor of {dtype}, not {actual}"
         x, y = list(self.x.shape), list(self.y.shape)
-        yield y != x[:1], f"y must have shape [N] with N = {x[0]} as x {x} has, not {y}"
+        if y != x[:1]:
+            yield f"y must have shape [N] with N = {x[0]} as x {x} has, not {y}"
         tasks = len(self.train)
         for name in ("validation", "test", "task_names", "task_classes"):
-            count = len(getattr(self, name))
+            if (count := len(getattr(self, name))) != tasks:
+                yield f"{name} must have an entry for each of {tasks} tasks, not {count}"
+        if not self.x.is_cpu:  # reading values of another device waits for it
+            return
+        if self.x.numel() and not bool(torch.stack(self.x.aminmax()).isfinite().all()):
+            yield "x has numbers that are not finite"
+        lowest, highest = (int(v) for v in self.y.aminmax()) if len(self.y) else (0, 0)
+        if lowest < 0 or highest >= self.n_classes:
             yield (
-                count != tasks,
-                f"{name} must have an entry for each of {tasks} tasks, not {count}",
-            )
-        for name in ("train", "validation", "test"):
-            for rows in getattr(self, name):
-                yield check_type(f"every entry of {name}", rows, torch.int64)
-        if self.x.is_cpu:  # reading values of another device waits for it
-            ends = torch.stack(self.x.aminmax()) if self.x.numel() else self.x
-            yield not bool(ends.isfinite().all()), "x has numbers that are not finite"
-            lowest, highest = (int(v) for v in self.y.aminmax()) if len(self.y) else (0, 0)
-            yield (
-                lowest < 0 or highest >= self.n_classes,
                 f"y must be from 0 to {self.n_classes - 1}, as n_classes = {self.n_classes} says, "
-                f"not {lowest} to {highest}",
+                f"not {lowest} to {highest}"
             )
-            for name in ("train", "validation", "test"):
-                for rows in getattr(self, name):
-                    bad_rows = (
-                        bool(len(rows))
-                        and not 0 <= int(rows.min()) <= int(rows.max()) < self.n_rows
-                    )
-                    yield (
-                        bad_rows,
-                        f"{name} has row numbers that are not from 0 to {self.n_rows - 1}",
-                    )
+        for name, rows in parts:
+            if len(rows) and not 0 <= int(rows.min()) <= int(rows.max()) < self.n_rows:
+                yield f"{name} has row numbers that are not from 0 to {self.n_rows - 1}"
 
     @property
     def n_tasks(self) -> int:
@@ -144,14 +134,8 @@ class TensorStream:
             rows = self.rows(task, split)
             return self.gather(rows), self.gather_labels(rows)
 
-        return TaskData(
-            self.task_names[task],
-            self.task_label(task),
-            self.task_classes[task],
-            part("train"),
-            part("validation"),
-            part("test"),
-        )
+        names = self.task_names[task], self.task_label(task), self.task_classes[task]
+        return TaskData(*names, part("train"), part("validation"), part("test"))
 
     def __iter__(self) -> Iterator[TaskData]:
         return (self[task] for task in range(self.n_tasks))
@@ -162,15 +146,12 @@ class TensorStream:
         Heads, labels, held-out rows and permutations are those of the whole stream: one head also
         has outputs for the classes of the other tasks.
         """
+        fields = (*PARTS, "task_names", "task_classes")
         return dataclasses.replace(
             self,
             name=f"{self.name}, the first {tasks}",
-            train=self.train[:tasks],
-            validation=self.validation[:tasks],
-            test=self.test[:tasks],
-            task_names=self.task_names[:tasks],
-            task_classes=self.task_classes[:tasks],
             permutations=None if self.permutations is None else self.permutations[:tasks],
+            **{field: getattr(self, field)[:tasks] for field in fields},
         )
 
     def task_label(self, task: int) -> int:
@@ -179,12 +160,8 @@ class TensorStream:
 
     def rows(self, task: int, split: Split) -> Tensor:
         """Return the row numbers of one part of a task: int64 [n]."""
-        parts: dict[Split, tuple[Tensor, ...]] = {
-            "train": self.train,
-            "validation": self.validation,
-            "test": self.test,
-        }
-        return parts[split][task]
+        parts: tuple[Tensor, ...] = getattr(self, split)
+        return parts[task]
 
     def inputs(self, task: int, split: Split) -> Tensor:
         """Return the inputs of one part of a task as one tensor: float32 [n, ...].
@@ -228,10 +205,8 @@ class TensorStream:
             self,
             x=self.x.to(device),
             y=self.y.to(device),
-            train=tuple(rows.to(device) for rows in self.train),
-            validation=tuple(rows.to(device) for rows in self.validation),
-            test=tuple(rows.to(device) for rows in self.test),
             permutations=None if self.permutations is None else self.permutations.to(device),
+            **{part: tuple(rows.to(device) for rows in getattr(self, part)) for part in PARTS},
         )
 
 
