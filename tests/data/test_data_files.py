@@ -36,16 +36,16 @@ def ten_of_each(root: Path, *classes: str) -> Path:
     return lay_out(root, *(f"{name}/{k}.png" for name in classes for k in range(10)))
 
 
-@pytest.mark.parametrize("damage", [lambda whole: whole, lambda whole: whole[:-4]])
-def test_a_checksum_is_of_names_and_contents_decompressed_where_they_can_be(tmp_path, damage):
+def test_a_checksum_is_of_names_and_decompressed_contents(tmp_path):
     content = bytes(range(256)) * 10_000
     plain, packed = tmp_path / "a.txt", tmp_path / "b.csv.gz"
     plain.write_bytes(content)
     packed.write_bytes(whole := gzip.compress(content))
-    packed.write_bytes(damage(whole))
-    of_packed = content if damage(whole) == whole else damage(whole)
-    expected = hashlib.sha256(b"a.txt\0" + content + b"b.csv.gz\0" + of_packed)
+    expected = hashlib.sha256(b"a.txt\0" + content + b"b.csv.gz\0" + content)
     assert files_checksum([plain, packed]) == expected.hexdigest()[:16]
+    packed.write_bytes(whole[:-4])
+    with data_fails(packed):
+        files_checksum([plain, packed])
 
 
 @pytest.mark.parametrize(

@@ -80,7 +80,7 @@ def test_a_file_that_is_none_is_named(tmp_path, capsys):
     np.savez(tmp_path / "half.npz", train=np.zeros((1, 1)))
     for name, message in (
         ("none.npz", "no such file"),
-        ("text.npz", "is no .npz file"),
+        ("text.npz", "write it with numpy.savez"),
         ("half.npz", "has no array 'test'"),
     ):
         features = f"stream.features={tmp_path / name}"
@@ -104,7 +104,7 @@ def test_a_damaged_file_is_named(tmp_path):
     np.savez_compressed(path, train=digits.train_x.flatten(1), test=digits.test_x.flatten(1))
     content = path.read_bytes()
     path.write_bytes(content[:3000] + bytes(200) + content[3200:])
-    with data_fails(path, "train", "write the file again"):
+    with data_fails(path, "write train again"):
         load_dataset("digits", features=str(path))
     assert rows_of("digits") == (len(digits.train_x), len(digits.test_x))
 

@@ -235,11 +235,11 @@ def test_what_is_wrong_with_a_table_is_one_line_that_names_the_cell(tmp_path, ch
     ("content", "words"),
     [
         (None, "there is no such file; copy it there, or name another"),
-        (b"\x89PNG\r\n\x1a\n\xff\xfe", "damaged, or no table of text in UTF-8"),
+        (b"\x89PNG\r\n\x1a\n\xff\xfe", "save it as CSV in UTF-8"),
         (b"age,price\n" + b"1,2\n" * 30 + b'"3,4\n', "row 32 cannot be split into cells"),
         (
             b"age,price\n" + b"1,2\n" * 9000 + b"\xff,4\n" * 9000,
-            "damaged, or no table of text in UTF-8",
+            "save it as CSV in UTF-8",
         ),
     ],
 )

@@ -120,7 +120,7 @@ def test_a_name_that_swallows_whole_rows_is_refused(tmp_path, swallowed):
     ],
 )
 def test_a_file_that_is_not_in_utf_8_is_refused(tmp_path, content):
-    assert "no table of text in UTF-8" in fault(tmp_path, content)
+    assert "save it as CSV in UTF-8" in fault(tmp_path, content)
 
 
 @pytest.mark.parametrize("content", ["", "\n", "\n\na,b\n1,2\n", ",,\n", "sep=;\n", "\ufeff"])

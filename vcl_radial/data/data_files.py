@@ -6,21 +6,18 @@ it imports PyTorch. The files are only read; downloads go to the cache folder (`
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import os
 import random
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import BinaryIO
 
 from vcl_radial.data.class_folders import PARTS, find_classes, find_files, find_parts
 from vcl_radial.data.published import PUBLISHED
 from vcl_radial.errors import DataError, UserError, bad_value, visible
-from vcl_radial.files.reading import open_data, open_file
+from vcl_radial.files.reading import data_errors, open_data
 
 DATA_VARIABLE = "VCL_RADIAL_DATA"
 IDX_NAMES = (
@@ -96,15 +93,11 @@ def files_checksum(paths: Sequence[Path]) -> str:
     Raises:
         DataError: a file does not exist or cannot be read.
     """
-    try:
-        stats = [path.stat() for path in paths]
-        return _checksum(tuple(paths), tuple((s.st_ino, s.st_mtime_ns, s.st_size) for s in stats))
-    except FileNotFoundError as error:
-        raise DataError("there is no such file; copy it there", at=error.filename) from None
-    except OSError as error:
-        raise DataError(
-            f"cannot be read ({error.strerror}); copy it again", at=error.filename
-        ) from None
+    stats = []
+    for path in paths:
+        with data_errors(path):
+            stats.append(path.stat())
+    return _checksum(tuple(paths), tuple((s.st_ino, s.st_mtime_ns, s.st_size) for s in stats))
 
 
 @lru_cache(maxsize=64)  # a command asks for each of its runs, all of a few tables
@@ -112,20 +105,11 @@ def _checksum(paths: tuple[Path, ...], stats: tuple[tuple[int, ...], ...]) -> st
     content = hashlib.sha256()
     for path in paths:
         content.update(path.name.encode() + b"\0")
-        start = content.copy()
-        try:  # decompressed: the header of a .gz file has the time of the compression
-            _update(content, open_data(path))
-        except (gzip.BadGzipFile, EOFError, zlib.error):  # damaged: reading it reports that
-            content = start
-            _update(content, open_file(path))
+        # Decompressed: the header of a .gz file has the time of the compression.
+        with data_errors(path), open_data(path) as file:
+            while piece := file.read(1 << 20):
+                content.update(piece)
     return content.hexdigest()[:16]
-
-
-def _update(content: hashlib._Hash, file: BinaryIO) -> None:
-    """Add the bytes of a file to a checksum, a piece at a time."""
-    with file:
-        while piece := file.read(1 << 20):
-            content.update(piece)
 
 
 def user_root(data_dir: Path | None) -> Path | None:

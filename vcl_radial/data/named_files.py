@@ -14,7 +14,7 @@ from typing import Final
 
 from vcl_radial.data.data_files import expanded
 from vcl_radial.errors import DataError, nearest, visible
-from vcl_radial.files.reading import LARGE, open_file
+from vcl_radial.files.reading import LARGE, data_errors, open_file
 from vcl_radial.files.rows import read_rows
 
 _SHOWN: Final = 20
@@ -31,23 +31,15 @@ def check_feature_file(path: Path, rows: tuple[int, int] | None = None) -> None:
     Raises:
         DataError: the file does not exist, is not an .npz file, or its arrays have other shapes.
     """
-    try:
-        with open_file(path) as content, zipfile.ZipFile(content) as file:
-            names = {name.removesuffix(".npy") for name in file.namelist()}
-            if missing := sorted({"train", "test"} - names):
-                raise DataError(
-                    f"has no array {missing[0]!r}; write it with "
-                    "numpy.savez(FILE, train=..., test=...)",
-                    at=path,
-                )
-            widths = [
-                _width(path, file, name, count)
-                for name, count in zip(("train", "test"), rows or (None, None), strict=True)
-            ]
-    except OSError as error:
-        raise DataError((error.strerror or "cannot be read").lower(), at=path) from None
-    except (zipfile.BadZipFile, ValueError):
-        raise DataError("is no .npz file; write it with numpy.savez", at=path) from None
+    fix = "write it with numpy.savez(FILE, train=..., test=...)"
+    with data_errors(path, fix), open_file(path) as content, zipfile.ZipFile(content) as file:
+        names = {name.removesuffix(".npy") for name in file.namelist()}
+        if missing := sorted({"train", "test"} - names):
+            raise DataError(f"has no array {missing[0]!r}; {fix}", at=path)
+        widths = [
+            _width(path, file, name, count)
+            for name, count in zip(("train", "test"), rows or (None, None), strict=True)
+        ]
     if widths[0] != widths[1]:
         raise DataError(
             f"rows of train have {widths[0]} numbers and rows of test {widths[1]}; write "

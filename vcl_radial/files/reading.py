@@ -2,7 +2,7 @@
 
 Reading a pipe or a device may never end, and a small compressed file can hold more than fits into
 memory. Every fault is an `OSError` with `filename` and a `strerror` that describes it, or a
-`ValueError` about the content, so that callers handle only these two.
+`ValueError` about the content, so that callers handle only these two; `data_errors` reports them.
 """
 
 from __future__ import annotations
@@ -16,11 +16,15 @@ import lzma
 import os
 import stat
 import tomllib
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, Final
+from zipfile import BadZipFile
+
+from vcl_radial.errors import DataError
 
 SMALL: Final = 64 << 20
 """Largest size of settings, markers and results in bytes."""
@@ -130,6 +134,26 @@ def read_json(path: Path) -> Any:
         ValueError: the file is not JSON in UTF-8, or is nested too deeply.
     """
     return _not_too_deep(json.loads, read_text(path))
+
+
+@contextmanager
+def data_errors(path: Path, fix: str = "copy it again") -> Iterator[None]:
+    """Raise the errors of reading a file inside as errors for the user.
+
+    Args:
+        path: the file.
+        fix: the fix for a file that is damaged, or not of its kind.
+
+    Raises:
+        DataError: the file is missing, cannot be read or decompressed, or has a wrong content.
+    """
+    try:
+        yield
+    except FileNotFoundError:
+        raise DataError("there is no such file; copy it there, or name another", at=path) from None
+    except (OSError, EOFError, ValueError, lzma.LZMAError, zlib.error, BadZipFile) as error:
+        reason = getattr(error, "strerror", None) or " ".join(str(error).split())
+        raise DataError(f"cannot be read ({reason}); {fix}", at=path) from None
 
 
 def checksum(path: Path) -> str:

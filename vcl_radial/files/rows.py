@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import csv
 import re
-import zlib
 from collections.abc import Iterator
 from itertools import chain, count
 from pathlib import Path
 from typing import Final, TextIO
 
 from vcl_radial.errors import DataError
-from vcl_radial.files.reading import open_text
+from vcl_radial.files.reading import data_errors, open_text
 
 LONGEST_LINE: Final = 1 << 24
 """Largest number of characters in a line."""
@@ -41,20 +40,8 @@ def read_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
         DataError: the file is missing, damaged, no table in UTF-8, or larger than `MOST_CELLS`; or
             a row is longer or shorter than the header, or a double quote is not closed.
     """
-    try:
-        with open_text(path) as file:
-            yield from _split(path, _lines(file))
-    except FileNotFoundError:
-        raise DataError("there is no such file; copy it there, or name another", at=path) from None
-    except OSError as error:
-        # A damaged gzip header is an OSError too, without a number.
-        reason = error.strerror or str(error)
-        raise DataError(f"cannot be read ({reason}); copy it again", at=path) from None
-    except (EOFError, zlib.error, ValueError) as error:
-        reason = " ".join(str(error).split())
-        raise DataError(
-            f"damaged, or no table of text in UTF-8 ({reason}); save it as CSV in UTF-8", at=path
-        ) from None
+    with data_errors(path, "save it as CSV in UTF-8"), open_text(path) as file:
+        yield from _split(path, _lines(file))
 
 
 def _lines(file: TextIO) -> Iterator[str]:

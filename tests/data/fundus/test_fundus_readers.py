@@ -307,7 +307,7 @@ def test_a_table_without_its_columns_says_which_it_has(kaggle):
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"\xff\xfe\x00image", "damaged, or no table of text in UTF-8"),
+        (b"\xff\xfe\x00image", "save it as CSV in UTF-8"),
         (b'image,level\n"a,1\n', "row 2 cannot be split into cells"),
         (b'image,level\n10_left,0\n"10_right,1\n7_left,4\n"7_right,2\n', "row 3 cannot be split"),
         (b"image,level\n10_left,0\n10_right\n", "row 3 has 1 fields, and the header 2"),

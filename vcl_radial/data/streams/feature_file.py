@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import lzma
-import zipfile
-import zlib
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +12,7 @@ import torch
 from vcl_radial.data.named_files import check_feature_file
 from vcl_radial.data.streams.image_data import ImageData
 from vcl_radial.errors import DataError
-from vcl_radial.files.reading import open_file
+from vcl_radial.files.reading import data_errors, open_file
 
 
 def with_features(data: ImageData, path: Path) -> ImageData:
@@ -32,16 +29,14 @@ def with_features(data: ImageData, path: Path) -> ImageData:
     check_feature_file(path, (len(data.train_x), len(data.test_x)))
     parts: dict[str, Any] = {}
     for name in ("train", "test"):
-        try:
-            # Numbers too large for float32 become infinite, which the check below reports.
-            with (
-                open_file(path) as content,
-                np.load(content, allow_pickle=False) as file,
-                np.errstate(over="ignore"),
-            ):
-                rows = np.asarray(file[f"{name}.npy"], dtype=np.float32)
-        except (OSError, ValueError, EOFError, lzma.LZMAError, zlib.error, zipfile.BadZipFile):
-            raise DataError(f"{name} is damaged; write the file again", at=path) from None
+        # Numbers too large for float32 become infinite, which the check below reports.
+        with (
+            data_errors(path, f"write {name} again"),
+            open_file(path) as content,
+            np.load(content, allow_pickle=False) as file,
+            np.errstate(over="ignore"),
+        ):
+            rows = np.asarray(file[f"{name}.npy"], dtype=np.float32)
         if not np.isfinite(rows).all():
             raise DataError(f"{name} has numbers that are not finite; write it again", at=path)
         parts[f"{name}_x"] = torch.from_numpy(rows)

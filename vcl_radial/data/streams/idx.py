@@ -8,19 +8,16 @@ dimension as a big-endian 32-bit integer, then the values, last dimension fastes
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import io
 import math
 import struct
-import zlib
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from vcl_radial.errors import DataError
-from vcl_radial.files.reading import open_data
+from vcl_radial.files.reading import data_errors, open_data
 
 _UNSIGNED_BYTE = 0x08
 _PIECE = 1 << 20
@@ -49,17 +46,8 @@ def read_idx(
     Raises:
         DataError: The file cannot be read, is truncated, damaged, altered, or of another kind.
     """
-    try:
-        with open_data(path) as file:
-            contents, shape = _read(file, dimensions, sha256)
-    except ValueError as fault:
-        raise DataError(f"{fault}: {fix}", at=path) from None
-    except EOFError:
-        raise DataError(f"is truncated (its gzip stream ends early): {fix}", at=path) from None
-    except (gzip.BadGzipFile, zlib.error) as error:
-        raise DataError(f"is damaged ({error}): {fix}", at=path) from error
-    except OSError as error:
-        raise DataError(f"cannot be read ({error.strerror}): {fix}", at=path) from error
+    with data_errors(path, fix), open_data(path) as file:
+        contents, shape = _read(file, dimensions, sha256)
     values = torch.frombuffer(contents, dtype=torch.uint8, offset=len(contents) - math.prod(shape))
     return values.reshape(shape)
 
@@ -75,12 +63,12 @@ def _read(
     header = 4 + 4 * dimensions
     contents = bytearray(file.read(header))
     if len(contents) < header:
-        raise ValueError(f"is truncated (expected at least {header} bytes, found {len(contents)})")
+        raise ValueError(f"it has {len(contents)} bytes, and a header {header}")
     magic = bytes([0, 0, _UNSIGNED_BYTE, dimensions])
     if contents[:4] != magic:
         raise ValueError(
-            f"is not an IDX file of unsigned bytes in {dimensions} dimension(s) "
-            f"(magic number {contents[:4].hex()}, expected {magic.hex()})"
+            f"it is no IDX file of unsigned bytes in {dimensions} dimension(s): its magic number "
+            f"is {contents[:4].hex()}, not {magic.hex()}"
         )
     shape = struct.unpack(f">{dimensions}I", contents[4:])
     expected = header + math.prod(shape)
@@ -88,13 +76,13 @@ def _read(
     while piece := file.read(min(_PIECE, expected + 1 - len(contents))):
         contents += piece
     if len(contents) < expected:
-        raise ValueError(f"is truncated (expected {expected} bytes, found {len(contents)})")
+        raise ValueError(f"it ends after {len(contents)} of {expected} bytes")
     if len(contents) > expected:
-        raise ValueError(f"is damaged (it holds more than the expected {expected} bytes)")
+        raise ValueError(f"it holds more than the expected {expected} bytes")
     if expected == header:
-        raise ValueError(f"holds no values (shape {shape})")
+        raise ValueError(f"it holds no values, shape {shape}")
     if sha256 is not None and (sum_ := hashlib.sha256(contents).hexdigest()) != sha256:
         raise ValueError(
-            f"is not the published file (SHA-256 of its contents {sum_}, expected {sha256})"
+            f"it is not the published file: the SHA-256 of its contents is {sum_}, not {sha256}"
         )
     return contents, shape
