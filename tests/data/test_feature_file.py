@@ -75,7 +75,7 @@ def test_a_file_that_does_not_fit_is_named(tmp_path, capsys, parts, message):
     assert re.search(message, error)
 
 
-def test_a_file_that_is_none_is_named(tmp_path, capsys):
+def test_a_file_that_holds_no_features_is_named(tmp_path, capsys):
     (tmp_path / "text.npz").write_text("no archive")
     np.savez(tmp_path / "half.npz", train=np.zeros((1, 1)))
     for name, message in (

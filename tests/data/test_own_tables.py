@@ -199,7 +199,7 @@ def a_row_cut_off(rows):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (changed(5, 0, ""), "row 6, column 'age' is missing; fill it in, or delete the row"),
+        (changed(5, 0, ""), "row 6, column 'age' is '', a missing value; fill it in"),
         (changed(9, 1, "NA"), "row 10, column 'colour' is 'NA', a missing value; fill it in"),
         (changed(3, 2, "NaN"), "row 4, column 'price' is 'NaN', a missing value"),
         (changed(9, 1, "20%"), "row 10, column 'colour' is '20%', not a plain number"),

@@ -156,7 +156,7 @@ def test_flat_images_have_the_patches_of_square_ones(channels):
     assert torch.equal(*maps)
 
 
-def test_inputs_are_what_they_are():
+def test_the_features_inputs_are_the_flattened_inputs():
     x = images()
     assert torch.equal(Inputs(144)(x), x.flatten(1))
 
@@ -170,6 +170,6 @@ def test_inputs_are_what_they_are():
         (lambda: fitted(Patches((1, 12, 12), 5_000, 3, 2), images(4)), r"more than the 400 pat"),
     ],
 )
-def test_what_is_no_map_is_said_with_the_mend(make, message):
+def test_features_that_do_not_fit_are_reported_with_the_fix(make, message):
     with pytest.raises(UserError, match=message):
         make()

@@ -128,6 +128,6 @@ def test_the_body_stays_as_it_is_and_no_gradient_is_left():
         (lambda: Tangent(Twice(), 3)(torch.zeros(2, 4)), "must call every layer once"),
     ],
 )
-def test_a_body_without_tangent_is_said_with_the_mend(make, message):
+def test_a_body_without_tangent_features_is_reported_with_the_fix(make, message):
     with pytest.raises(UserError, match=message):
         make()

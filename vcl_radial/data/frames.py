@@ -18,16 +18,10 @@ def read_frame(path: Path) -> pd.DataFrame:
     Raises:
         DataError: see `rows.read_rows`; or there are no rows.
     """
-    import numpy as np
     import pandas as pd
 
-    rows = read_rows(path)
-    _, header = next(rows)
-    numbers, table = [], []
-    for number, cells in rows:
-        numbers.append(number)
-        table.append(cells)
-    if not table:
+    rows = dict(read_rows(path))
+    header = rows.pop(1)
+    if not rows:
         raise DataError("holds no rows; copy it again", at=path)
-    array = np.array(table, dtype=object)
-    return pd.DataFrame(array, index=numbers, columns=header, dtype=object)
+    return pd.DataFrame([*rows.values()], index=[*rows], columns=header, dtype=object)

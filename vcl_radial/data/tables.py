@@ -233,9 +233,7 @@ def _encoded(column: pd.Series[str], path: Path, limit: int) -> tuple[NDArray[np
 
 def _refused(path: Path, column: Any, row: Any, text: str) -> DataError:
     """The error for a cell, with the fix."""
-    if not text:
-        fault = "is missing; fill it in"
-    elif is_missing(text):
+    if is_missing(text):
         fault = f"is {text[:50]!r}, a missing value; fill it in"
     elif plain_number(text) is not None:
         fault = f"is {text[:50]!r}, not finite; write another number"

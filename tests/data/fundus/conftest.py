@@ -11,8 +11,8 @@ def cache(monkeypatch, tmp_path) -> Path:
 
 
 @pytest.fixture
-def told():
-    """Lines for the user: pass `told.append` as `tell`."""
+def lines():
+    """Lines for the user: pass `lines.append` as `tell`."""
     return []
 
 

@@ -5,8 +5,8 @@ from collections import Counter
 import numpy as np
 from PIL import Image
 
+from vcl_radial.data.decoding import Unreadable
 from vcl_radial.data.fundus import Photograph, Photographs
-from vcl_radial.data.fundus.table import Unreadable
 
 
 class CountingReader:

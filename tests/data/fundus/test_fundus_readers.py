@@ -47,7 +47,7 @@ def facts(photographs):
     return [(r.name, r.patient, r.eye, r.grade, r.site) for r in photographs.rows]
 
 
-def test_kaggles_names_tell_patient_and_eye(kaggle):
+def test_kaggles_names_contain_patient_and_eye(kaggle):
     photographs = read_kaggle(kaggle)
     assert facts(photographs) == [
         ("10_left", "10", "left", 0, "eyepacs"),
@@ -67,23 +67,25 @@ def test_kaggles_photographs_may_lie_beside_the_table(kaggle):
     assert facts(read_kaggle(kaggle)) == expected
 
 
-def test_a_name_without_an_eye_is_a_fault_at_kaggle(kaggle, told):
+def test_a_name_without_an_eye_is_a_fault_at_kaggle(kaggle, lines):
     write_csv(kaggle / "trainLabels.csv", ["image", "level"], [*GRADES.items(), ("scan7", 1)])
     write_images(kaggle / "train", ["scan7"], ".jpeg")
-    assert len(read_kaggle(kaggle, "skip", told.append)) == 4
-    line, _ = told
+    assert len(read_kaggle(kaggle, "skip", lines.append)) == 4
+    line, _ = lines
     assert "1 of 5" in line
     assert "1 not named <patient>_left or <patient>_right (scan7)" in line
 
 
-def test_nor_may_one_in_the_eyepacs_subset_make_strangers_of_all_pairs(tmp_path, told):
+def test_a_name_without_an_eye_in_the_eyepacs_subset_leaves_the_other_patients_known(
+    tmp_path, lines
+):
     names = [*GRADES, "extra"]
     write_csv(tmp_path / "labels.csv", ["image", "level"], [(name, 0) for name in names])
     write_images(tmp_path / "images", names, ".jpg")
-    found = load_photographs("eyepacs-subset", tmp_path, on_fault="skip", report=told.append)
+    found = load_photographs("eyepacs-subset", tmp_path, on_fault="skip", report=lines.append)
     assert found.patients_known
     assert len(found) == len(GRADES)
-    assert "1 not named <patient>_left or <patient>_right (extra)" in told[0]
+    assert "1 not named <patient>_left or <patient>_right (extra)" in lines[0]
 
 
 def test_aptos(tmp_path):
@@ -122,12 +124,12 @@ def test_a_table_of_labels_is_read_where_the_data_set_lies(tmp_path, name):
 
 
 @pytest.mark.parametrize("name", ["odir", "folder"])
-def test_other_diseases_are_a_data_set_of_their_own(tmp_path, told, name):
+def test_other_diseases_are_a_data_set_of_their_own(tmp_path, lines, name):
     rows = [("a", -1, "p"), ("b", 2, "p"), ("c", 0, "q"), ("d", "-1.0", "r")]
     write_csv(tmp_path / "labels.csv", ["image", "level", "patient"], rows)
     write_images(tmp_path / "images", "abcd", ".jpg")
     graded, other = (
-        load_photographs(n, tmp_path, report=told.append) for n in (name, name + "-other")
+        load_photographs(n, tmp_path, report=lines.append) for n in (name, name + "-other")
     )
     assert [row.name for row in graded.rows] == ["b", "c"]
     assert graded.referable.tolist() == [1, 0]
@@ -137,7 +139,7 @@ def test_other_diseases_are_a_data_set_of_their_own(tmp_path, told, name):
     ]
     assert other.referable.tolist() == [-1, -1]
     assert other.name == f"{graded.name}-other"
-    assert told == [f"{tmp_path / 'labels.csv'}: 4 rows"] * 2
+    assert lines == [f"{tmp_path / 'labels.csv'}: 4 rows"] * 2
     # Only photographs that are asked for can be missing.
     (tmp_path / "images" / "d.jpg").unlink()
     assert len(load_photographs(name, tmp_path)) == 2
@@ -181,7 +183,7 @@ def test_idrid_as_published_has_its_split_and_empty_columns(tmp_path):
     assert len({row.path for row in photographs.rows}) == 2
 
 
-def test_a_folder_of_ones_own_may_have_columns_of_its_own(tmp_path):
+def test_a_users_folder_may_have_optional_columns(tmp_path):
     header = ["image", "level", "patient", "eye", "site", "split"]
     rows = [("a.png", 2, "p1", "Left", "ward 3", "train"), ("b", "0.0", "p2", "", "", "")]
     write_csv(tmp_path / "labels.csv", header, rows)
@@ -205,11 +207,11 @@ def test_without_a_column_patients_come_from_the_names_if_all_have_them(tmp_path
     assert len(set(photographs.patients.tolist())) == 5
 
 
-def test_that_patients_are_unknown_is_said(tmp_path, told):
+def test_unknown_patients_are_reported(tmp_path, lines):
     write_csv(tmp_path / "labels.csv", ["image", "level"], [("a", 0)])
     write_images(tmp_path, ["a"], ".jpg")
-    load_photographs("folder", tmp_path, report=told.append)
-    assert "each counts as a patient of its own" in told[-1]
+    load_photographs("folder", tmp_path, report=lines.append)
+    assert "each counts as a patient of its own" in lines[-1]
 
 
 BAD_ROWS = [
@@ -227,31 +229,31 @@ BAD_ROWS = [
 
 
 @pytest.mark.parametrize(("row", "words"), BAD_ROWS, ids=str)
-def test_a_bad_row_is_named_and_counted_and_the_others_stay(kaggle, told, row, words):
+def test_a_bad_row_is_named_and_counted_and_the_others_stay(kaggle, lines, row, words):
     write_csv(kaggle / "trainLabels.csv", ["image", "level"], [*GRADES.items(), row])
     if row[0]:
         write_images(kaggle / "train", [row[0]], ".jpeg")
     with pytest.raises(DataError) as stopped:
-        read_kaggle(kaggle, "stop", told.append)
-    assert told == []
-    photographs = read_kaggle(kaggle, "skip", told.append)
+        read_kaggle(kaggle, "stop", lines.append)
+    assert lines == []
+    photographs = read_kaggle(kaggle, "skip", lines.append)
     assert {r.name: r.grade for r in photographs.rows} == GRADES
-    for line in (str(stopped.value), told[0]):
+    for line in (str(stopped.value), lines[0]):
         assert f"{kaggle}: 1 of 5 photographs cannot be used: {words}" in line
         assert "\n" not in line
     assert [fault.image for fault in photographs.faults] == [row[0] or "row 6"]
 
 
 @pytest.mark.parametrize("second", [0, 3], ids=["agreeing", "contradicting"])
-def test_a_photograph_that_is_listed_twice_is_left_out(kaggle, told, second):
+def test_a_photograph_that_is_listed_twice_is_left_out(kaggle, lines, second):
     rows = [*GRADES.items(), ("10_left", second), ("10_left.jpeg", second)]
     write_csv(kaggle / "trainLabels.csv", ["image", "level"], rows)
-    photographs = read_kaggle(kaggle, "skip", told.append)
+    photographs = read_kaggle(kaggle, "skip", lines.append)
     assert [row.name for row in photographs.rows] == ["10_right", "7_left", "7_right"]
-    assert "1 of 4 photographs cannot be used: 1 listed more than once (10_left)" in told[0]
+    assert "1 of 4 photographs cannot be used: 1 listed more than once (10_left)" in lines[0]
 
 
-def test_nor_is_it_a_label_of_any_table(tmp_path):
+def test_an_image_that_is_listed_twice_gives_no_label(tmp_path):
     path = tmp_path / "train.csv"
     write_csv(path, ["id_code", "diagnosis"], [("a", 0), ("b", 2), ("a.png", 0)])
     labels, faults, rows = read_labels(path, LAYOUTS["aptos"][1][0])
@@ -260,30 +262,30 @@ def test_nor_is_it_a_label_of_any_table(tmp_path):
     assert [(fault.image, fault.kind) for fault in faults] == [("a", "listed more than once")]
 
 
-def test_missing_and_unlabelled_files_are_counted_apart(kaggle, told):
+def test_missing_and_unlabelled_files_are_counted_apart(kaggle, lines):
     (kaggle / "train" / "7_left.jpeg").unlink()
     write_images(kaggle / "train", ["1_left", "1_right", "2_left", "2_right"], ".jpeg")
-    assert len(read_kaggle(kaggle, "skip", told.append)) == 3
+    assert len(read_kaggle(kaggle, "skip", lines.append)) == 3
     assert (
         "5 of 8 photographs cannot be used: 1 missing (7_left), "
         "4 without a label (1_left, 1_right, 2_left, ...); left out"
-    ) in told[0]
+    ) in lines[0]
 
 
-def test_two_files_of_one_name_are_a_fault(kaggle, told):
+def test_two_files_of_one_name_are_a_fault(kaggle, lines):
     write_images(kaggle / "train", ["7_left"], ".png")
-    read_kaggle(kaggle, "skip", told.append)
-    assert "1 with two files (7_left: 7_left.jpeg and 7_left.png)" in told[0]
+    read_kaggle(kaggle, "skip", lines.append)
+    assert "1 with two files (7_left: 7_left.jpeg and 7_left.png)" in lines[0]
 
 
-def test_where_nothing_is_left_it_stops_even_when_told_to_skip(kaggle, told):
+def test_faults_of_all_photographs_are_fatal_even_if_faults_are_skipped(kaggle, lines):
     for path in (kaggle / "train").iterdir():
         path.unlink()
     with data_fails(kaggle, "4 of 4 photographs", "4 missing"):
-        read_kaggle(kaggle, "skip", told.append)
+        read_kaggle(kaggle, "skip", lines.append)
 
 
-def test_bad_columns_of_ones_own_are_faults(tmp_path, told):
+def test_wrong_cells_in_optional_columns_are_faults(tmp_path, lines):
     header = ["image", "level", "patient", "eye", "split"]
     rows = [
         ("a", 0, "p", "left", "train"),
@@ -293,9 +295,9 @@ def test_bad_columns_of_ones_own_are_faults(tmp_path, told):
     ]
     write_csv(tmp_path / "labels.csv", header, rows)
     write_images(tmp_path / "images", "abcd", ".jpg")
-    assert [row.name for row in read_folder(tmp_path, "skip", told.append).rows] == ["a"]
+    assert [row.name for row in read_folder(tmp_path, "skip", lines.append).rows] == ["a"]
     for words in ("without a patient (b)", "unknown eye (c: 'third')", "split (d: 'holdout')"):
-        assert words in told[0]
+        assert words in lines[0]
 
 
 def test_a_table_without_its_columns_says_which_it_has(kaggle):
@@ -335,9 +337,9 @@ def test_levels_are_plain_numbers_and_names_stay_texts_in_any_table(tmp_path, se
     assert [(row.name, row.grade) for row in found.rows] == [("007", 2), ("1e5", 1), ("10", 3)]
 
 
-def test_the_number_of_rows_of_a_table_is_said(kaggle, told):
-    read_kaggle(kaggle, report=told.append)
-    assert told == [f"{kaggle / 'trainLabels.csv'}: 4 rows"]
+def test_the_number_of_rows_of_a_table_is_reported(kaggle, lines):
+    read_kaggle(kaggle, report=lines.append)
+    assert lines == [f"{kaggle / 'trainLabels.csv'}: 4 rows"]
 
 
 def test_a_byte_order_mark_and_blank_lines_do_no_harm(kaggle):

@@ -27,7 +27,7 @@ def picture(values, lit=None):
     return (values.clip(0, 255) * lit[..., None]).round().astype(np.uint8)
 
 
-def test_it_is_its_formula():
+def test_a_local_normalisation_follows_its_formula():
     """Pixel by pixel, where the knots are the pixels."""
     size = 44
     square = picture(texture(size), field(size, 0.9))

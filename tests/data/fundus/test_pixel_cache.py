@@ -30,8 +30,8 @@ from vcl_radial.errors import DataError, UserError
 SIZE = 16
 
 
-def load(photographs, told, size=SIZE, **options):
-    return load_pixels(photographs, size, **{"jobs": 2, "report": told.append, **options})
+def load(photographs, lines, size=SIZE, **options):
+    return load_pixels(photographs, size, **{"jobs": 2, "report": lines.append, **options})
 
 
 def decoded(photographs, size=SIZE, crop=True, normalise="local"):
@@ -46,23 +46,23 @@ def pixel_file(cache) -> Path:
 
 @pytest.mark.parametrize("crop", [True, False])
 @pytest.mark.parametrize("jobs", [1, 3])
-def test_the_cache_holds_what_decoding_gives(cache, told, crop, jobs):
+def test_the_cache_holds_what_decoding_gives(cache, lines, crop, jobs):
     photographs = table()
-    data = load(photographs, told, crop=crop, jobs=jobs)
+    data = load(photographs, lines, crop=crop, jobs=jobs)
     expected = decoded(photographs, crop=crop)
     assert np.array_equal(data.images(range(12)).numpy(), expected)
     assert np.array_equal(data.images([5, 0, 5]).numpy(), expected[[5, 0, 5]])
     assert np.array_equal(np.load(pixel_file(cache), allow_pickle=False), expected)
 
 
-def test_pixels_of_files_are_those_of_the_files(cache, told, tmp_path):
+def test_pixels_of_files_are_those_of_the_files(cache, lines, tmp_path):
     rows = []
     for k, suffix in enumerate((".png", ".jpg", ".tif")):
         path = tmp_path / f"{k}{suffix}"
         Image.fromarray(noise_picture(k)).save(path)
         rows.append(Photograph(str(k), str(k), "unknown", 0, "here", path=path))
     photographs = Photographs("files", tuple(rows), FileReader(tmp_path))
-    data = load(photographs, told, size=24, crop=False, normalise="none")
+    data = load(photographs, lines, size=24, crop=False, normalise="none")
     picture = np.zeros((24, 24, 3), np.uint8)
     picture[2:22] = noise_picture(0)
     assert np.array_equal(data.images([0])[0].numpy(), picture.transpose(2, 0, 1))
@@ -81,27 +81,27 @@ def test_a_photograph_is_turned_as_its_exif_entry_says_and_may_have_16_bits(tmp_
         assert np.array_equal(picture, np.rot90(np.stack([grey] * 3, -1), -1))
 
 
-def test_nothing_is_decoded_twice(cache, told):
+def test_nothing_is_decoded_twice(cache, lines):
     photographs = table()
-    first = load(photographs, told)
-    assert "pixels of noise at 16 px: decoding 12 pictures into" in told[0]
+    first = load(photographs, lines)
+    assert "pixels of noise at 16 px: decoding 12 pictures into" in lines[0]
     reads = dict(photographs.reader.reads)
     assert set(reads.values()) == {1}
-    second = load(photographs, told)
+    second = load(photographs, lines)
     assert photographs.reader.reads == reads
-    assert len(told) == 1
+    assert len(lines) == 1
     assert np.array_equal(first.images(range(12)), second.images(range(12)))
     assert sorted(path.suffix for path in cache.iterdir()) == [".json", ".lock", ".npy"]
 
 
-def test_sizes_croppings_and_normalisations_lie_side_by_side(cache, told):
+def test_sizes_croppings_and_normalisations_lie_side_by_side(cache, lines):
     photographs = table()
     settings = [(16, True, "local"), (24, True, "local"), (16, False, "local"), (16, True, "none")]
     for size, crop, normalise in [*settings, *settings]:
-        data = load(photographs, told, size=size, crop=crop, normalise=normalise)
+        data = load(photographs, lines, size=size, crop=crop, normalise=normalise)
         expected = decoded(photographs, size, crop, normalise)
         assert np.array_equal(data.images(range(12)).numpy(), expected)
-    assert len(told) == len(list(cache.glob("*.npy"))) == 4
+    assert len(lines) == len(list(cache.glob("*.npy"))) == 4
 
 
 def changed_file(photographs):
@@ -120,35 +120,35 @@ def changed_file(photographs):
     ],
     ids=["a file", "a row less", "another order"],
 )
-def test_other_photographs_take_the_place_of_what_was_decoded_before(cache, told, change):
+def test_other_photographs_take_the_place_of_what_was_decoded_before(cache, lines, change):
     photographs = table()
-    load(photographs, told)
+    load(photographs, lines)
     old = pixel_file(cache)
     now = change(photographs)
-    data = load(now, told)
-    assert f"decoding {len(now)} pictures" in told[1]
+    data = load(now, lines)
+    assert f"decoding {len(now)} pictures" in lines[1]
     assert np.array_equal(data.images(range(len(now))).numpy(), decoded(now))
     assert pixel_file(cache) != old
 
 
-def test_a_file_that_was_touched_makes_the_cache_stale(cache, told, tmp_path):
+def test_a_file_that_was_touched_makes_the_cache_stale(cache, lines, tmp_path):
     path = tmp_path / "a.png"
     Image.fromarray(noise_picture(0)).save(path)
     row = Photograph("a", "a", "unknown", 0, "here", path=path)
     photographs = Photographs("files", (row,), FileReader(tmp_path))
-    load(photographs, told)
+    load(photographs, lines)
     Image.fromarray(noise_picture(1, high=30)).save(path)
-    data = load(photographs, told)
-    assert len(told) == 2
+    data = load(photographs, lines)
+    assert len(lines) == 2
     assert np.array_equal(data.images([0]).numpy(), decoded(photographs))
 
 
-def test_another_grade_leaves_the_pixels_as_they_are(cache, told):
+def test_another_grade_leaves_the_pixels_as_they_are(cache, lines):
     photographs = table()
-    load(photographs, told)
+    load(photographs, lines)
     regraded = tuple(replace(row, grade=4 - row.grade) for row in photographs.rows)
-    data = load(replace(photographs, rows=regraded), told)
-    assert len(told) == 1
+    data = load(replace(photographs, rows=regraded), lines)
+    assert len(lines) == 1
     assert data.photographs.grades.tolist() == (4 - photographs.grades).tolist()
 
 
@@ -169,52 +169,52 @@ def flipped_bit(path):
     ],
     ids=["a flipped bit", "cut short", "no index", "an index of nothing", "gone"],
 )
-def test_a_damaged_cache_is_said_to_be_and_rebuilt(cache, told, harm, words):
+def test_a_damaged_cache_is_reported_and_rebuilt(cache, lines, harm, words):
     photographs = table()
-    load(photographs, told)
+    load(photographs, lines)
     harm(pixel_file(cache))
-    data = load(photographs, told)
-    assert words in told[1]
+    data = load(photographs, lines)
+    assert words in lines[1]
     assert np.array_equal(data.images(range(12)).numpy(), decoded(photographs))
-    load(photographs, told)
-    assert len(told) == 2
+    load(photographs, lines)
+    assert len(lines) == 2
 
 
 @pytest.mark.parametrize("exception", [KeyboardInterrupt(), MemoryError()])
 def test_an_interrupted_build_leaves_nothing_behind_and_the_next_one_is_whole(
-    cache, told, exception
+    cache, lines, exception
 ):
     photographs = table()
     name = photographs.rows[7].name
     sound = photographs.reader.pictures[name]
     photographs.reader.pictures[name] = exception
     with pytest.raises(type(exception)):
-        load(photographs, told, jobs=1)
+        load(photographs, lines, jobs=1)
     assert [path.suffix for path in cache.iterdir()] == [".lock"]
     photographs.reader.pictures[name] = sound
-    data = load(photographs, told, jobs=1)
+    data = load(photographs, lines, jobs=1)
     assert np.array_equal(data.images(range(12)).numpy(), decoded(photographs))
 
 
-def test_what_a_killed_build_left_is_not_taken_for_pixels(cache, told):
-    load(table(), told)
+def test_what_a_killed_build_left_is_not_taken_for_pixels(cache, lines):
+    load(table(), lines)
     path = pixel_file(cache)
     whole = path.read_bytes()
     path.with_suffix(".json").unlink()  # it was killed before it wrote this
     path.with_name(f"{path.stem.rpartition('-')[0]}.partial").write_bytes(whole[:500])
     path.write_bytes(whole[:-7] + bytes(7))
-    data = load(table(), told)
+    data = load(table(), lines)
     assert np.array_equal(data.images(range(12)).numpy(), decoded(table()))
     assert not list(cache.glob("*.partial"))
 
 
-def test_builders_at_the_same_time_wait_for_one_another(cache, told):
+def test_builders_at_the_same_time_wait_for_one_another(cache, lines):
     photographs = table()
     start, found = threading.Barrier(3), []
 
     def build():
         start.wait()
-        found.append(load(photographs, told).images(range(12)).numpy())
+        found.append(load(photographs, lines).images(range(12)).numpy())
 
     threads = [threading.Thread(target=build) for _ in range(3)]
     for thread in threads:
@@ -246,23 +246,23 @@ def test_processes_at_the_same_time_share_one_cache(cache):
     assert sum("decoding 8" in line for line in (*its_lines, *other_lines)) == 1
 
 
-def test_damaged_photographs_are_named_counted_and_skipped_or_fatal(cache, told):
+def test_damaged_photographs_are_named_counted_and_skipped_or_fatal(cache, lines):
     photographs = table()
     pictures = photographs.reader.pictures
     pictures["01_left"], pictures["04_right"] = damaged(), damaged()
     counted = "2 of 12 photographs"
     with fails("noise", counted, "01_left", "04_right", "data.on_fault", kind=DataError):
-        load(photographs, told)
-    data = load(photographs, told, on_fault="skip")
-    assert told[-1].startswith(f"noise: {counted}")
-    assert told[-1].endswith("left out")
+        load(photographs, lines)
+    data = load(photographs, lines, on_fault="skip")
+    assert lines[-1].startswith(f"noise: {counted}")
+    assert lines[-1].endswith("left out")
     kept = [k for k, row in enumerate(photographs.rows) if row.name not in ("01_left", "04_right")]
     assert data.photographs.rows == photographs.select(kept).rows
     assert [fault.image for fault in data.photographs.faults] == ["01_left", "04_right"]
     assert np.array_equal(data.images(range(10)).numpy(), decoded(photographs.select(kept)))
     assert len(data.classes()) == len(data) == 10
     # Neither the second nor a third time were they tried again.
-    load(photographs, told, on_fault="skip")
+    load(photographs, lines, on_fault="skip")
     assert photographs.reader.reads["01_left"] == 1
 
 
@@ -280,13 +280,13 @@ def harmed_files(folder):
     Image.fromarray(np.zeros((9, 9), np.int32)).save(folder / "deep.tif")
 
 
-def test_harmed_files_are_told_from_sound_ones(cache, told, tmp_path):
+def test_damaged_files_are_faults_and_sound_ones_are_not(cache, lines, tmp_path):
     harmed_files(tmp_path)
     paths = sorted(p for p in tmp_path.iterdir() if p.is_file())
     gone = tmp_path / "gone.jpg"
     rows = tuple(Photograph(p.stem, p.stem, "unknown", 0, "here", path=p) for p in [*paths, gone])
     photographs = Photographs("files", rows, FileReader(tmp_path))
-    data = load(photographs, told, on_fault="skip")
+    data = load(photographs, lines, on_fault="skip")
     assert [row.name for row in data.photographs.rows] == ["sound"]
     faults = {fault.image: fault.detail for fault in data.photographs.faults}
     assert set(faults) == {"cut", "empty", "text", "torn", "deep", "gone"}
@@ -297,17 +297,17 @@ def test_harmed_files_are_told_from_sound_ones(cache, told, tmp_path):
     assert str(tmp_path) not in " ".join(faults.values())
 
 
-def test_a_disk_that_is_too_small_is_told_before_decoding(cache, told, monkeypatch):
+def test_a_disk_that_is_too_small_is_reported_before_decoding(cache, lines, monkeypatch):
     photographs = table()
     monkeypatch.setattr(pixel_cache.shutil, "disk_usage", lambda _: type("", (), {"free": 100})())
     with fails(cache, "XDG_CACHE_HOME"):
-        load(photographs, told)
+        load(photographs, lines)
     assert not photographs.reader.reads
 
 
-def test_a_full_disk_is_one_line_and_the_old_cache_stays(cache, told, monkeypatch):
+def test_a_full_disk_is_one_line_and_the_old_cache_stays(cache, lines, monkeypatch):
     photographs = table()
-    load(photographs, told)
+    load(photographs, lines)
     before = pixel_file(cache).read_bytes()
     stale = changed_file(table())
 
@@ -317,45 +317,45 @@ def test_a_full_disk_is_one_line_and_the_old_cache_stays(cache, told, monkeypatc
     with monkeypatch.context() as patched:
         patched.setattr(pixel_cache.os, "fsync", full)
         with pytest.raises(UserError, match="No space left on device; free"):
-            load(stale, told)
+            load(stale, lines)
     assert pixel_file(cache).read_bytes() == before
-    assert np.array_equal(load(stale, told).images(range(12)).numpy(), decoded(stale))
+    assert np.array_equal(load(stale, lines).images(range(12)).numpy(), decoded(stale))
 
 
-def test_one_who_reads_keeps_the_old_pixels_while_new_ones_are_made(cache, told):
+def test_a_reader_keeps_the_old_pixels_while_new_ones_are_made(cache, lines):
     photographs = table()
     before = decoded(photographs)
-    data = load(photographs, told)
-    load(changed_file(photographs), told)
+    data = load(photographs, lines)
+    load(changed_file(photographs), lines)
     assert np.array_equal(data.images(range(12)).numpy(), before)
 
 
-def test_progress_is_told_where_there_is_no_terminal(cache, told, monkeypatch):
+def test_without_a_terminal_progress_is_reported_in_lines(cache, lines, monkeypatch):
     monkeypatch.setattr(decoding, "_PATIENCE", -1.0)
     monkeypatch.setattr(decoding, "_EVERY", -1.0)
-    load(table(), told)
-    assert told[1:] == [f"pixels of noise at 16 px: {k} of 12" for k in range(1, 13)]
+    load(table(), lines)
+    assert lines[1:] == [f"pixels of noise at 16 px: {k} of 12" for k in range(1, 13)]
 
 
-def test_selected_rows_keep_their_pixels(cache, told):
+def test_selected_rows_keep_their_pixels(cache, lines):
     photographs = table()
     photographs.reader.pictures["02_left"] = damaged()
-    data = load(photographs, told, on_fault="skip")
+    data = load(photographs, lines, on_fault="skip")
     some = data.select([7, 2, 9])
     assert np.array_equal(some.images([1, 2]), data.images([2, 9]))
     assert some.classes().tolist() == data.classes()[[7, 2, 9]].tolist()
 
 
-def test_an_impossible_size_is_refused(told):
+def test_an_impossible_size_is_refused(lines):
     with fails("size", 4, 8):
-        load(table(), told, size=4)
+        load(table(), lines, size=4)
 
 
-def test_real_photographs_are_decoded_as_they_are(cache, told, retinopathy):
+def test_real_photographs_are_decoded_as_they_are(cache, lines, retinopathy):
     for name in ("eyepacs-subset", "idrid"):
         whole = load_photographs(name, retinopathy.parent)
         some = whole.select(range(0, len(whole), len(whole) // 20))
-        data = load(some, told, size=48, normalise="none")
+        data = load(some, lines, size=48, normalise="none")
         expected = decoded(some, 48, normalise="none")
         assert np.array_equal(data.images(range(len(some))).numpy(), expected)
         # The field of view fills the square from side to side or from top to bottom.

@@ -95,7 +95,7 @@ def test_a_patient_is_seen_by_one_camera():
     assert share == pytest.approx(0.4, abs=0.035)
 
 
-def test_the_table_tells_what_was_drawn():
+def test_the_table_describes_the_drawn_pictures():
     photographs = synthetic_photographs(SyntheticSettings(patients=10))
     assert photographs.synthetic
     assert "SYNTHETIC" in photographs.notice

@@ -100,7 +100,7 @@ def test_a_users_read_only_folder_stays_as_it_was(idx_folder: Path) -> None:
     idx_folder.chmod(0o755)
 
 
-def test_a_users_data_are_told_from_others_by_their_content_alone(
+def test_the_checksum_of_a_users_data_depends_on_their_content_alone(
     idx_folder: Path, tiny: ImageData, tmp_path: Path
 ) -> None:
     assert checksum("fashion-mnist", idx_folder) is None

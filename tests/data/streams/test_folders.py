@@ -46,7 +46,7 @@ def test_the_cache_follows_the_xdg_variable(
     assert cache_root() == tmp_path / ".cache" / "vcl_radial"
 
 
-def test_without_a_home_the_cache_is_in_the_temporary_folder_and_ones_own(
+def test_without_a_home_the_cache_is_private_and_in_the_temporary_folder(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     def homeless(*_: object) -> Path:

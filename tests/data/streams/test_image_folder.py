@@ -190,7 +190,7 @@ def test_a_flipped_byte_is_either_harmless_or_a_fault_of_the_data(tmp_path):
             load_image_folder(tmp_path)
 
 
-def test_two_sizes_are_named_with_two_files_and_the_key_that_mends_it(tmp_path):
+def test_two_sizes_are_reported_with_two_files_and_the_key_that_fixes_it(tmp_path):
     write(tmp_path)
     picture(0, width=10).save(tmp_path / "train" / "b" / "3.png")
     sizes = ("9x8", tmp_path / "train/b/3.png", "10x8")

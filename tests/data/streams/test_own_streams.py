@@ -62,7 +62,7 @@ def test_an_own_kind_is_called_with_the_keys_that_are_set():
     assert stream.task_names == called.task_names
 
 
-def test_own_data_have_a_checksum_that_settings_can_hold_them_to():
+def test_settings_can_require_the_checksum_of_a_users_data():
     found = checksum("own_streams:digits")
     assert found == load_dataset("own_streams:digits").checksum
     settings = {"kind": "split", "dataset": "own_streams:digits"}
@@ -71,7 +71,7 @@ def test_own_data_have_a_checksum_that_settings_can_hold_them_to():
         build_stream({**settings, "checksum": "0123"})
 
 
-def test_own_data_are_told_the_data_folder(tmp_path):
+def test_a_users_function_gets_the_data_folder(tmp_path):
     words = rf"no digits in {tmp_path} \(own_streams.py, line 12, in from_folder\)"
     with pytest.raises(UserError, match=words):
         load_dataset("own_streams:from_folder", tmp_path)
@@ -123,7 +123,7 @@ def others(data, **settings):
         ("others", r"task 2 has labels [3] that its task_classes lack"),
     ],
 )
-def test_an_own_stream_that_scores_other_than_it_says_is_refused(function, words, user_module):
+def test_a_users_stream_with_misleading_scores_is_refused(function, words, user_module):
     user_module("mistaken_streams", MISTAKEN)
     with fails(f"kind = 'mistaken_streams:{function}'", words):
         build_stream({"kind": f"mistaken_streams:{function}", "dataset": "digits"})

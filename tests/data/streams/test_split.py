@@ -194,7 +194,7 @@ def test_a_task_without_test_images_is_reported(tiny: ImageData) -> None:
         ("task_names", lambda s: s.task_names[1:], "entry"),
     ],
 )
-def test_a_stream_of_ones_own_is_checked_as_it_is_made(
+def test_a_users_stream_is_checked_when_it_is_made(
     tiny: ImageData, field: str, change, words: str
 ) -> None:
     stream = split_stream(tiny, heads="single")

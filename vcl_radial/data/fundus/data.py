@@ -11,15 +11,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from vcl_radial.data.decoding import Unreadable, decoded, processors
+from vcl_radial.data.decoding import ReportProgress, Unreadable, decoded, print_progress, processors
 from vcl_radial.data.fundus import files, local_normalisation, prepare
-from vcl_radial.data.fundus.faults import (
-    Fault,
-    OnFault,
-    ReportProgress,
-    handle_faults,
-    print_progress,
-)
+from vcl_radial.data.fundus.faults import Fault, OnFault, handle_faults
 from vcl_radial.data.fundus.local_normalisation import GREY
 from vcl_radial.data.fundus.prepare import Normalise
 from vcl_radial.data.fundus.table import Photograph, Photographs, Reader

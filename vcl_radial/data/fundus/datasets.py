@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from vcl_radial.data.data_files import DATA_VARIABLE, user_root
-from vcl_radial.data.fundus.faults import OnFault, ReportProgress, print_progress
+from vcl_radial.data.decoding import ReportProgress, print_progress
+from vcl_radial.data.fundus.faults import OnFault
 from vcl_radial.data.fundus.layouts import FUNDUS_DATASETS, OTHER, located
 from vcl_radial.data.fundus.readers import read_folder
 from vcl_radial.data.fundus.synthetic import SyntheticSettings, synthetic_photographs

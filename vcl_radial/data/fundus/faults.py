@@ -9,8 +9,6 @@ from typing import Literal
 from vcl_radial.data.decoding import ReportProgress, print_progress
 from vcl_radial.errors import DataError
 
-__all__ = ["Fault", "OnFault", "ReportProgress", "handle_faults", "print_progress"]
-
 OnFault = Literal["stop", "skip"]
 """Whether a photograph that cannot be used ends the run, or is reported and left out."""
 

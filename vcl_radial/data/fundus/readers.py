@@ -8,13 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final, cast
 
-from vcl_radial.data.fundus.faults import (
-    Fault,
-    OnFault,
-    ReportProgress,
-    handle_faults,
-    print_progress,
-)
+from vcl_radial.data.decoding import ReportProgress, print_progress
+from vcl_radial.data.fundus.faults import Fault, OnFault, handle_faults
 from vcl_radial.data.fundus.files import FileReader, images_in
 from vcl_radial.data.fundus.labels import Label, read_labels
 from vcl_radial.data.fundus.layouts import LAYOUTS, OTHER, Layout

@@ -10,23 +10,11 @@ from typing import TYPE_CHECKING, Final, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from vcl_radial.data.decoding import Unreadable
-
 if TYPE_CHECKING:
     import pandas as pd
     from PIL import Image
 
     from vcl_radial.data.fundus.faults import Fault
-
-__all__ = [
-    "GRADES",
-    "NOT_GRADED",
-    "REFERABLE_FROM",
-    "Photograph",
-    "Photographs",
-    "Reader",
-    "Unreadable",
-]
 
 GRADES: Final = (0, 1, 2, 3, 4)
 """No, mild, moderate, severe and proliferative retinopathy."""

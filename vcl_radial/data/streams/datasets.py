@@ -68,24 +68,15 @@ def load_dataset(
             outside failed.
         DataError: A file is missing, damaged, or does not match the others.
     """
-    data = _load(name, data_dir, image_size, test_share, test_seed)
-    return data if features is None else with_features(data, Path(features))
-
-
-def _load(
-    name: str, data_dir: Path | None, image_size: int | None, test_share: float, test_seed: int
-) -> ImageData:
     if outside.is_named(name):
-        return _load_own(name, data_dir)
-    check_choice("dataset", name, DATASETS)
-    if name == "image-folder":
-        return load_image_folder(
-            required_root(name, data_dir),
-            image_size=image_size,
-            test_share=test_share,
-            seed=test_seed,
-        )
-    return _LOADERS[name](name, data_dir)
+        data = _load_own(name, data_dir)
+    elif name == "image-folder":
+        root = required_root(name, data_dir)
+        data = load_image_folder(root, image_size=image_size, test_share=test_share, seed=test_seed)
+    else:
+        check_choice("dataset", name, DATASETS)
+        data = _LOADERS[name](name, data_dir)
+    return data if features is None else with_features(data, Path(features))
 
 
 def checksum(name: str, data_dir: Path | None = None, **keys: Any) -> str | None:
@@ -129,11 +120,9 @@ def _load_digits(name: str, data_dir: Path | None) -> ImageData:
     digits = load_digits()
     x = torch.from_numpy(digits.images).to(torch.uint8)  # whole numbers from 0 to 16
     y = torch.from_numpy(digits.target).long()
-    index_in_class = torch.empty_like(y)
-    for digit in range(len(digits.target_names)):
-        in_class = y == digit
-        index_in_class[in_class] = torch.arange(int(in_class.sum()))
-    test = index_in_class % _TEST_EVERY == _TEST_EVERY - 1
+    is_class = y[:, None] == y.unique()
+    index_in_class = (is_class.cumsum(0) * is_class).sum(1)  # from 1
+    test = index_in_class % _TEST_EVERY == 0
     return ImageData(name, x[~test], y[~test], x[test], y[test])
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from vcl_radial.data.decoding import ReportProgress, print_progress
 from vcl_radial.data.fundus import (
     FundusData,
     Normalisation,
@@ -20,7 +21,6 @@ from vcl_radial.data.fundus import (
     published_split,
     split_by_patient,
 )
-from vcl_radial.data.fundus.faults import ReportProgress, print_progress
 from vcl_radial.data.fundus.layouts import OTHER
 from vcl_radial.errors import DataError, UserError
 from vcl_radial.tracks.retinopathy.parts import parts_of

@@ -12,9 +12,9 @@ from typing import Any, Final
 import pandas as pd
 from matplotlib.figure import Figure
 
+from vcl_radial.data.decoding import Unreadable
 from vcl_radial.data.fundus import Photograph, Photographs, SyntheticSettings, load_photographs
 from vcl_radial.data.fundus.prepare import squared
-from vcl_radial.data.fundus.table import Unreadable
 from vcl_radial.errors import UserError
 from vcl_radial.reporting.figures.panels import finish, panel_title, panels
 from vcl_radial.reporting.figures.style import QUIET_INK, SMALL_SIZE, house_style
