@@ -87,9 +87,6 @@ class RaisesWhenMade(Good):
         self.capacity = {}["capacity"]
 
 
-# finite numbers
-
-
 class PenaltyIsNaN(Good):
     def penalty(self):
         return super().penalty() * (math.nan if self.old else 1)
@@ -110,9 +107,6 @@ class ConsolidatesNaN(Good):
 class PredictsNaN(Good):
     def forward(self):
         return super().forward() * (1 if self.is_training else math.nan)
-
-
-# shapes
 
 
 class Reshapes(Good):

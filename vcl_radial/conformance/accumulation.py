@@ -61,7 +61,6 @@ def accumulates(subject: Subject) -> str:
     code, states so with the class attribute `memory_is_mean = True`; a method with
     `penalty_grows_with_points = True` need not sum either.
     """
-    _ = subject.main
     if subject.whole_stream:
         raise NotApplicable("trains once on all tasks together: there is no past")
     if subject.memoryless:

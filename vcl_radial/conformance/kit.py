@@ -16,7 +16,7 @@ from vcl_radial.conformance.family import LOOKS
 from vcl_radial.conformance.memory import consolidates, frozen, heads
 from vcl_radial.conformance.recipe import recipe_for
 from vcl_radial.conformance.repeating import checkpoint, ending, evaluating, seeds
-from vcl_radial.conformance.running import data, finite, learns, runs, shapes
+from vcl_radial.conformance.running import data, learns, runs
 from vcl_radial.conformance.scale import penalty
 from vcl_radial.conformance.streams import (
     CLASSES,
@@ -45,7 +45,7 @@ class Check:
     Attributes:
         name: name of the check.
         look: checks a method on a stream.
-        needs: names of the checks that must pass before this one is meaningful.
+        needs: names of the checks that must pass before this one is meaningful, besides "runs".
         streams: streams on which the check runs.
     """
 
@@ -60,24 +60,17 @@ _PLAIN = SEVERAL_HEADS, NUMBERS
 
 CHECKS = (
     Check("runs", runs, streams=STREAMS),
-    Check("finite numbers", finite, streams=STREAMS),
-    Check("shapes", shapes, ("finite numbers",)),
-    Check("data", data, (), _PLAIN),
-    Check("learns", learns, ("finite numbers",)),
-    Check("heads stay apart", heads, ("finite numbers", "shapes"), (SEVERAL_HEADS,)),
-    Check("seeds", seeds, ("finite numbers", "shapes"), _PLAIN),
-    Check("frozen weights", frozen, ("finite numbers", "shapes", "seeds"), (SEVERAL_HEADS,)),
-    Check(
-        "evaluation",
-        evaluating,
-        ("finite numbers", "shapes", "data", "seeds"),
-        (*_PLAIN, NORMS),
-    ),
-    Check("batch norms", ending, ("finite numbers",), (NORMS,)),
-    Check("checkpoint", checkpoint, ("finite numbers", "shapes", "data", "seeds")),
-    Check("consolidates", consolidates, ("finite numbers", "shapes", "seeds")),
-    Check("penalty", penalty, ("finite numbers", "shapes")),
-    Check("accumulates", accumulates, ("finite numbers", "shapes", "seeds", "penalty")),
+    Check("data", data, streams=_PLAIN),
+    Check("learns", learns),
+    Check("heads stay apart", heads, streams=(SEVERAL_HEADS,)),
+    Check("seeds", seeds, streams=_PLAIN),
+    Check("frozen weights", frozen, ("seeds",), (SEVERAL_HEADS,)),
+    Check("evaluation", evaluating, ("data", "seeds"), (*_PLAIN, NORMS)),
+    Check("batch norms", ending, streams=(NORMS,)),
+    Check("checkpoint", checkpoint, ("data", "seeds")),
+    Check("penalty", penalty),
+    Check("consolidates", consolidates, ("seeds", "penalty")),
+    Check("accumulates", accumulates, ("seeds", "penalty")),
 )
 
 
@@ -157,12 +150,9 @@ def iter_verdicts(recipe: Recipe, streams: Sequence[Stream] = STREAMS) -> Iterat
                 subjects[stream] = Subject(recipe, stream)
             except UserError as error:
                 refused[stream] = error
-            except SystemExit as error:
-                refused[stream] = UserError(f"{recipe.strategy} ended the process: exit({error})")
-        if recipe.network is not None and not subjects.keys() & {*CLASSES}:
-            _check_network_fits(recipe, refused)
-    if not subjects:
-        raise refused[streams[0]]
+    own_network_unused = recipe.network is not None and not subjects.keys() & {*CLASSES}
+    if refused and (own_network_unused or not subjects):
+        raise next(iter(refused.values()))
     if is_named(recipe.posterior):
         yield from check_family(family(recipe.posterior))
     failed: dict[Stream, list[str]] = {stream: [] for stream in subjects}
@@ -177,17 +167,6 @@ def iter_verdicts(recipe: Recipe, streams: Sequence[Stream] = STREAMS) -> Iterat
         if verdicts:
             yield _joined(verdicts)
     yield _serves(failed, refused)
-
-
-def _check_network_fits(recipe: Recipe, refused: Mapping[Stream, UserError]) -> None:
-    """Raise the error of a stream of classes if the user's own network is its cause."""
-    builtin_network = recipe.model_copy(update={"network": None})
-    for stream, error in refused.items():
-        try:
-            Subject(builtin_network, stream)
-        except UserError:
-            continue
-        raise error
 
 
 def check_family(posterior: type[Posterior]) -> Iterator[Verdict]:
@@ -211,7 +190,7 @@ def _quiet() -> Iterator[None]:
 
 
 def _verdict(check: Check, subject: Subject, failed: Sequence[str]) -> Verdict:
-    if missing := next((name for name in check.needs if name in failed), None):
+    if missing := next((name for name in ("runs", *check.needs) if name in failed), None):
         return Verdict(check.name, "skipped", f"not looked at before {missing!r} is fixed")
     verdict = _outcome(check.name, partial(check.look, subject), subject.method)
     if issubclass(subject.method, Method):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -21,18 +22,17 @@ def heads(subject: Subject) -> str:
     A method that trains old heads by design, such as replay, states so with the class attribute
     `trains_old_heads = True`; even then the heads of future tasks must not change.
     """
-    main = subject.main
     if subject.whole_stream:
         raise NotApplicable("trains once on all tasks together: all heads at once")
-    assert main.trial is not None
-    if subject.memoryless and len({*map(id, main.models)}) > 1:
+    record = subject.record
+    if subject.memoryless and len({*map(id, record.models)}) > 1:
         raise NotApplicable("trains a network of its own for each task")
-    if not main.trial.head_prefixes():
+    heads_by_task = record.trial.head_prefixes()
+    if not heads_by_task:
         raise NotApplicable("has one head for all tasks")
     old_too = subject.method.trains_old_heads
-    for current in range(1, len(main.states)):
-        old, new = main.states[current - 1], main.states[current]
-        for head, starts in main.trial.head_prefixes().items():
+    for current, (old, new) in enumerate(pairwise(record.states), start=1):
+        for head, starts in heads_by_task.items():
             task = head + 1
             if task == current or (task < current and old_too):
                 continue
@@ -53,7 +53,6 @@ def heads(subject: Subject) -> str:
 
 def frozen(subject: Subject) -> str:
     """Check that frozen parameters (`requires_grad = False`), here the body's, do not change."""
-    _ = subject.main
     trial = subject.trial()
     in_heads = parameters_of_heads(trial.model)
     body = {n: p for n, p in trial.model.named_parameters() if id(p) not in in_heads}
@@ -77,47 +76,37 @@ def consolidates(subject: Subject) -> str:
     nothing by design states so with the class attribute `memoryless = True`, and a method whose
     penalty has its minimum elsewhere with `penalty_off_minimum = True`.
     """
-    _ = subject.main
     if subject.whole_stream:
         raise NotApplicable("trains once on all tasks together: there is no past")
     method = subject.method
-    memoryless = subject.memoryless
-    if memoryless and subject.remembers:
-        raise Fault(
-            "the class says memoryless = True, but task 2 is trained otherwise after task 1 than "
-            "from the same weights alone"
-        )
-    if memoryless:
+    if subject.memoryless:
+        if subject.remembers:
+            raise Fault(
+                "the class says memoryless = True, but task 2 is trained otherwise after task 1 "
+                "than from the same weights alone"
+            )
         raise NotApplicable("carries nothing but the weights, as the class says")
     hooks = _overridden_hooks(method)
     if not (subject.remembers or hooks):
         raise NotApplicable(
             "carries nothing but the weights: it has neither penalty() nor consolidate()"
         )
-    try:
-        view = subject.penalty
-    except Exception:
-        raise NotApplicable("not looked at before 'penalty' is fixed") from None
     if not subject.remembers:
-        if view.malformed or view.without_gradient:
-            raise NotApplicable("not looked at before 'penalty' is fixed")
         raise Fault(
             f"task 2 is trained as if task 1 had never been, although the class has its own "
             f"{' and '.join(hooks)}: let consolidate(experience) store what penalty() reads "
             "(a method that means to carry nothing says so: memoryless = True)"
         )
-    _untrained_heads(view, subject)
+    _untrained_heads(subject)
     if method.penalty_off_minimum:
         return "task 2 is trained in view of task 1; its minimum is elsewhere, as the class says"
-    return _minimal(view)
+    return _minimal(subject.penalty)
 
 
-def _untrained_heads(view: PenaltyView, subject: Subject) -> None:
-    if view.held_heads:
-        assert subject.main.trial is not None
-        starts = subject.main.trial.head_prefixes()
-        *names, name = (f"{'*, '.join(starts[t - 1])}* of task {t}" for t in view.held_heads)
-        heads = f"{', '.join(names)} and {name}" if names else name
+def _untrained_heads(subject: Subject) -> None:
+    if held := subject.penalty.held_heads:
+        starts = subject.record.trial.head_prefixes()
+        heads = " and ".join(f"{'*, '.join(starts[t - 1])}* of task {t}" for t in held)
         raise Fault(
             f"after task 1 penalty() holds heads that no task has trained to the random weights "
             f"that they start with: {heads}; let consolidate() store the body and the heads that "

@@ -53,7 +53,6 @@ class NumbersTrial(Trial):
         training_seed: seed of the batches and the weight samples.
         epochs: number of epochs of each task, instead of the recipe's.
         eval_every: number of epochs between evaluations; 0 for none.
-        upkeep: whether to make all checks of a run, as in `StrategyTrial`.
 
     Raises:
         UserError: the class is an Avalanche strategy, or the method does not support the network or
@@ -72,13 +71,11 @@ class NumbersTrial(Trial):
         training_seed: int = 0,
         epochs: int,
         eval_every: int = 0,
-        upkeep: bool = False,
     ) -> None:
         cls: Any = find_method(recipe.strategy)
         if not issubclass(cls, Method):
             raise UserError(f"{cls.__name__} is an Avalanche strategy, which serves classes only")
         self.recipe, self.epochs, self.eval_every = recipe, epochs, eval_every
-        self.upkeep = upkeep
         self.x, self.y = (tensor.clone() for tensor in numbers())
         self.training_seed = training_seed
         seed(0, 0)
@@ -133,8 +130,7 @@ class NumbersTrial(Trial):
             batch_size=size,
             schedule=SCHEDULES[self.recipe.schedule],
         )
-        make = optimizer_for(self.recipe)
-        self.loop = TaskLoop(self.method, task, make, upkeep=self.upkeep)
+        self.loop = TaskLoop(self.method, task, optimizer_for(self.recipe))
 
     def _loader(self, size: int, drop_last: bool) -> TensorBatches:
         x, y, labels = self.data.x, self.data.y, self.data.labels

@@ -14,7 +14,6 @@ import torch
 from torch import Tensor
 
 from vcl_radial.conformance.trial import Trial, seed
-from vcl_radial.methods.penalties import malformed, source_of
 
 BATCHES = 16, 64
 """Batch sizes to compare, in points."""
@@ -37,8 +36,6 @@ class PenaltyView:
     """Measurements of the penalty and the loss, in nats unless stated otherwise.
 
     Attributes:
-        malformed: fault of the value of `penalty()` at the moved weights, if it is not one number
-            with a gradient.
         at_consolidated: penalty at the weights where task 1 ended.
         random: whether it differs there with another seed.
         moved: mean penalty of the batches of each size, at the moved weights `[2]`.
@@ -56,7 +53,6 @@ class PenaltyView:
             weights.
     """
 
-    malformed: str | None
     at_consolidated: float
     random: bool
     moved: Tensor
@@ -153,8 +149,6 @@ class _Look:
     def view(self, moved_half: Tensor) -> PenaltyView:
         learner, move = self.learner, self.move
         small, large = self.moved(), self._over_batches(BATCHES[1])
-        gradient_elsewhere = source_of(self.trial.method).gradient_elsewhere
-        fault = self._pass(lambda penalty: malformed(penalty, gradient_elsewhere))
         gradient = self._gradient()
         learner.loss_value = False
         cheap = self._gradient()
@@ -163,7 +157,6 @@ class _Look:
         ahead, behind = (self._value({n: f * m for n, m in move.items()}) for f in (1.1, 0.9))
         at_consolidated = self._value()
         return PenaltyView(
-            malformed=fault,
             at_consolidated=at_consolidated,
             random=at_consolidated != self._pass(_number, drawn_from=3),
             moved=torch.stack([small.mean(), large.mean()]),

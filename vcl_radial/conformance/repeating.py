@@ -21,7 +21,7 @@ def seeds(subject: Subject) -> str:
 
     A method that learns in closed form states so with the class attribute `closed_form = True`.
     """
-    states = subject.main.states
+    states = subject.record.states
     repeated = subject.trial()
     for task in range(1, len(repeated.steps[:2]) + 1):
         repeated.train_next()
@@ -45,7 +45,7 @@ def seeds(subject: Subject) -> str:
 
 def evaluating(subject: Subject) -> str:
     """Check that evaluating after each epoch and each task does not change training."""
-    states = subject.main.states
+    states = subject.record.states
     trial = subject.trial(eval_every=1)
     trial.model.train()
     _evaluate_and_compare(trial)
@@ -84,7 +84,7 @@ def ending(subject: Subject) -> str:
 
 def checkpoint(subject: Subject) -> str:
     """Check that resuming in a new instance after every task ends with the same bits."""
-    main, trial = subject.main, subject.trial()
+    record, trial = subject.record, subject.trial()
     for task in range(1, len(trial.steps) + 1):
         trial.train_next()
         state = trial.learner.state_dict()
@@ -96,14 +96,13 @@ def checkpoint(subject: Subject) -> str:
         trial = subject.fresh()
         trial.learner.load_state_dict(_stored_and_loaded(state))
         trial.finished = task
-        if name := _difference(main.states[task], trial.tensors()):
+        if name := _difference(record.states[task], trial.tensors()):
             raise Fault(
                 f"a run that goes on from checkpoints has another {name} after task {task} than "
                 "one that was never stopped: state_dict() and load_state_dict() must carry all "
                 "that consolidate() and training leave for the next task"
             )
-    assert main.predictions is not None
-    if not torch.equal(trial.evaluate(), main.predictions):
+    if not torch.equal(trial.evaluate(), record.predictions):
         raise Fault(
             "a run that goes on from checkpoints predicts otherwise than one that was never "
             "stopped: state_dict() lacks something that a prediction needs"

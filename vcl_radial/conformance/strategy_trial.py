@@ -18,7 +18,7 @@ from vcl_radial.conformance.trial import TASKS, Rows, Trial, seed
 from vcl_radial.data.streams import TensorStream, build_stream, to_avalanche
 from vcl_radial.metrics import accuracy
 from vcl_radial.strategies.scores import Scores
-from vcl_radial.strategies.upkeep import KLUpkeep, Upkeep
+from vcl_radial.strategies.upkeep import Upkeep
 from vcl_radial.tracks.continual.networks import make_network
 from vcl_radial.tracks.continual.settings import Recipe
 from vcl_radial.tracks.continual.training import make_strategy
@@ -46,7 +46,7 @@ def digits(heads: str, flatten: bool) -> Digits:
 
 
 class StrategyTrial(Trial):
-    """A method as an Avalanche strategy, or a user's own strategy.
+    """A method as an Avalanche strategy, or a user's own strategy, with all checks of a run.
 
     Args:
         recipe: recipe of the method.
@@ -54,8 +54,6 @@ class StrategyTrial(Trial):
         network: `package.module:function` of a network, instead of the recipe's.
         training_seed: seed of the batches and the weight samples.
         epochs: number of epochs of each task, instead of the recipe's.
-        upkeep: whether to make all checks of a run and stop as a run does, not only that of the KL.
-            The conformance checks test more, and continue after a fault.
         settings: further settings of the strategy, such as `eval_every`.
     """
 
@@ -72,7 +70,6 @@ class StrategyTrial(Trial):
         network: str | None = None,
         training_seed: int = 0,
         epochs: int,
-        upkeep: bool = False,
         **settings: Any,
     ) -> None:
         recipe = recipe.model_copy(update={"epochs": epochs, "network": network or recipe.network})
@@ -88,7 +85,7 @@ class StrategyTrial(Trial):
             tensor_stream=self.data,
             device="cpu",
             evaluator=EvaluationPlugin(self.scores, loggers=[]),
-            plugins=[self.watch, Upkeep() if upkeep else KLUpkeep()],
+            plugins=[self.watch, Upkeep()],
             **settings,
         )
         self.method = self.strategy.method

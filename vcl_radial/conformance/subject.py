@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from vcl_radial.conformance.penalty_view import PenaltyView, view_penalty
 from vcl_radial.conformance.streams import SEVERAL_HEADS, Stream
 from vcl_radial.conformance.trial import Trial
-from vcl_radial.conformance.verdict import NotApplicable
-from vcl_radial.errors import Diverged, UserError, VclRadialError
+from vcl_radial.conformance.verdict import Fault, NotApplicable, description
+from vcl_radial.errors import UserError
 from vcl_radial.methods.registry import find_method
 from vcl_radial.tracks.continual.settings import Recipe
 
@@ -23,27 +23,19 @@ SHORT = 2
 
 @dataclass
 class Record:
-    """A trial over all tasks: the model and its tensors before the first and after each step."""
+    """A finished trial over all tasks.
 
-    trial: Trial | None = None
-    states: list[dict[str, Tensor]] = field(default_factory=list)
-    models: list[nn.Module] = field(default_factory=list)
-    predictions: Tensor | None = None
-    error: Exception | None = None
+    Attributes:
+        trial: the trial.
+        states: copies of its tensors before the first task and after each.
+        models: its model at the same moments.
+        predictions: predictions after the last task.
+    """
 
-    def look(self) -> None:
-        """Store the model and copies of its tensors."""
-        assert self.trial is not None
-        self.models.append(self.trial.model)
-        self.states.append(self.trial.tensors())
-
-    @property
-    def moment(self) -> str:
-        """The moment that the trial reached."""
-        if self.trial is None:
-            return "when it is made"
-        task = self.trial.finished
-        return f"in task {task}" if task else "in evaluation before training"
+    trial: Trial
+    states: list[dict[str, Tensor]]
+    models: list[nn.Module]
+    predictions: Tensor
 
 
 class Subject:
@@ -60,10 +52,10 @@ class Subject:
         self.whole_stream = self.method.needs_whole_stream
         # A fault of the recipe is the user's; the checks report all other exceptions.
         try:
-            stream.trial(recipe, epochs=SHORT)
+            self.fresh()
         except UserError:
             raise
-        except Exception:
+        except (Exception, SystemExit):
             pass
 
     def trial(self, **settings: Any) -> Trial:
@@ -78,39 +70,36 @@ class Subject:
 
     @cached_property
     def record(self) -> Record:
-        """The record of a trial over all tasks, or of the error that stopped it."""
-        record = self._recorded()
-        diverged = isinstance(record.error, Diverged)
-        if record.error is None or (isinstance(record.error, VclRadialError) and not diverged):
-            return record
-        # The error may be far from its cause, which the checks of a run can detect earlier.
-        checked = self._recorded(upkeep=True)
-        closer = isinstance(checked.error, Diverged if diverged else VclRadialError)
-        return checked if closer else record
-
-    @property
-    def main(self) -> Record:
-        """The same record.
+        """The record of a trial over all tasks.
 
         Raises:
-            NotApplicable: the trial did not finish.
+            Fault: the trial stopped at an error; the message names the moment.
         """
-        if self.record.error is not None:
-            cause = "finite numbers" if isinstance(self.record.error, Diverged) else "runs"
-            raise NotApplicable(f"not looked at before {cause!r} is fixed")
-        return self.record
+        moment = "when it is made"
+        try:
+            trial = self.fresh()
+            moment = "in evaluation before training"
+            trial.evaluate()
+            record = Record(trial, [trial.tensors()], [trial.model], torch.empty(0))
+            for task in range(1, len(trial.steps) + 1):
+                moment = f"in task {task}"
+                trial.train_next()
+                record.states.append(trial.tensors())
+                record.models.append(trial.model)
+            record.predictions = trial.evaluate()
+        except (Exception, SystemExit) as error:  # a user's method may fail in any way
+            raise Fault(f"{moment}: {description(error, self.method)}") from error
+        return record
 
     @property
     def memoryless(self) -> bool:
         """Whether the class, or the method with this recipe, states that it carries nothing."""
-        assert self.main.trial is not None
-        return bool(self.method.memoryless or self.main.trial.method.memoryless)
+        return bool(self.method.memoryless or self.record.trial.method.memoryless)
 
     @property
     def closed_form(self) -> bool:
         """Whether steps do nothing, by the class and by the method with this recipe."""
-        assert self.main.trial is not None
-        with_recipe = vars(self.main.trial.method).get("closed_form", True)
+        with_recipe = vars(self.record.trial.method).get("closed_form", True)
         return bool(self.method.closed_form and with_recipe)
 
     @cached_property
@@ -123,24 +112,11 @@ class Subject:
     @cached_property
     def remembers(self) -> bool:
         """Whether training task 2 after task 1 differs from training it from the same weights."""
+        states = self.record.states
         trial = self.trial()
-        trial.load_weights(self.main.states[1])
+        trial.load_weights(states[1])
         trial.finished = 1
         trial.train_next()
         tensors = trial.tensors()
         names = [name for name, _ in trial.model.named_parameters()]
-        return not all(torch.equal(tensors[name], self.main.states[2][name]) for name in names)
-
-    def _recorded(self, upkeep: bool = False) -> Record:
-        record = Record()
-        try:
-            record.trial = trial = self.fresh(upkeep=upkeep)
-            trial.evaluate()
-            record.look()
-            for _ in trial.steps:
-                trial.train_next()
-                record.look()
-            record.predictions = trial.evaluate()
-        except Exception as error:  # a user's method may fail in any way
-            record.error = error
-        return record
+        return not all(torch.equal(tensors[name], states[2][name]) for name in names)

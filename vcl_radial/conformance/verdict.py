@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import traceback
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -35,21 +33,11 @@ class NotApplicable(Exception):
 
 
 def description(error: BaseException, subject: type[Any]) -> str:
-    """An exception in one line; it begins with the class if no file of the user's is in the trace.
+    """An exception in one line; unless the suite raised it, the line begins with the class.
 
     Args:
         error: the exception.
         subject: the class under check.
     """
     line = format_error(error, subject)
-    modules = [sys.modules.get(cls.__module__) for cls in subject.__mro__]
-    roots = ("vcl_radial", "avalanche", "torch")
-    files = {m.__file__ for m in modules if m and hasattr(m, "__file__") and _root(m) not in roots}
-    in_trace = {frame.filename for frame in traceback.extract_tb(error.__traceback__)}
-    if isinstance(error, VclRadialError) or files & in_trace:
-        return line
-    return f"{subject.__name__}: {line}"
-
-
-def _root(module: Any) -> str:
-    return str(module.__name__).partition(".")[0]
+    return line if isinstance(error, VclRadialError) else f"{subject.__name__}: {line}"
