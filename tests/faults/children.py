@@ -32,8 +32,8 @@ class RunOutcome:
     errors: str
 
     @property
-    def words(self) -> str:
-        """The last of what it said, in one line."""
+    def last_line(self) -> str:
+        """The last line of its output."""
         lines = [line for line in (self.output + self.errors).splitlines() if line.strip()]
         return f"code {self.code}, {lines[-1].strip() if lines else 'without a word'}"
 
@@ -83,8 +83,8 @@ class Child:
     def cpu(self) -> float:
         """Seconds of processor time that its session has used."""
         rows = [row for _, row in _stat() if int(row[3]) == self.process]
-        own = sum(int(row[11]) + int(row[12]) for row in rows)
-        return (own + sum(int(row[13]) + int(row[14]) for row in rows)) / _TICK
+        self_time = sum(int(row[11]) + int(row[12]) for row in rows)
+        return (self_time + sum(int(row[13]) + int(row[14]) for row in rows)) / _TICK
 
     def holds(self) -> tuple[int, int]:
         """MiB of memory and open files of all its processes."""
@@ -175,8 +175,8 @@ def fork(
 
     def poll() -> int | None:
         if not ended:
-            found, status = os.waitpid(process, os.WNOHANG)
-            if found:
+            finished, status = os.waitpid(process, os.WNOHANG)
+            if finished:
                 ended.append(os.waitstatus_to_exitcode(status))
         return ended[0] if ended else None
 

@@ -27,20 +27,22 @@ _TEMPLATE = "{% set runs = csv('runs.csv') %}{{ record('cost.json').name }}\n"
 def stopped(setting: Setting) -> Iterator[str | None]:
     """A signal before a change of the command's files, and after a random share of its work."""
     for work in COMMANDS:
-        place, counter = _place(setting, work), Counter()
-        end = struck(work, place, Moment("writing", None, 0), lambda: None, counter)
+        root, counter = _prepared(setting, work), Counter()
+        end = struck(work, root, Moment("writing", None, 0), lambda: None, counter)
         if end.code != 0:
-            raise RuntimeError(f"the undisturbed work fails: {end.words}")
-        expected = _outcome(work, place / "out", end)
+            raise RuntimeError(f"the undisturbed work fails: {end.last_line}")
+        expected = _outcome(work, root / "out", end)
         for number in (signal.SIGKILL, signal.SIGINT, signal.SIGTERM):
-            for when, place, end in _struck(setting, work, number, counter.total):
-                fault = _ended(end, number) or _half_written(place / "out")
+            for when, root, end in _struck(setting, work, number, counter.total):
+                fault = _ended(end, number) or _half_written(root / "out")
                 if fault is None:
-                    again = fork(work.arguments(place / "out"), place / "again").wait()
-                    outcome = _outcome(work, place / "out", again)
-                    fault = None if again.code == 0 else f"it does not get through: {again.words}"
+                    again = fork(work.arguments(root / "out"), root / "again").wait()
+                    outcome = _outcome(work, root / "out", again)
+                    fault = (
+                        None if again.code == 0 else f"it does not get through: {again.last_line}"
+                    )
                     fault = fault or _first_difference(outcome, expected)
-                yield fault and f"{work.words[0]}, {signal.Signals(number).name} {when}: {fault}"
+                yield fault and f"{work.command[0]}, {signal.Signals(number).name} {when}: {fault}"
 
 
 def _struck(
@@ -49,49 +51,49 @@ def _struck(
     """The command stopped at moments of both kinds: when, its folder, and how it ended."""
     count = min(max(1, setting.moments // 15), total)
     for at in sorted(setting.rng.sample(range(1, total + 1), count)):
-        place, moment = _place(setting, work), Moment("writing", at, total)
-        end = struck(work, place, moment, partial(signal.raise_signal, number))
-        yield f"at {moment}", place, end
+        root, moment = _prepared(setting, work), Moment("writing", at, total)
+        end = struck(work, root, moment, partial(signal.raise_signal, number))
+        yield f"at {moment}", root, end
 
-    def start(place: Path) -> Child:
-        return fork(work.arguments(place / "out"), place / "said")
+    def start(root: Path) -> Child:
+        return fork(work.arguments(root / "out"), root / "output")
 
-    if work.words[0] == "pages":  # it is over in no time
+    if work.command[0] == "pages":  # it is over in no time
         return
     whole = cpu_of(setting, start)
     for _ in range(count if total else max(1, setting.moments // 15)):
-        share, place = setting.rng.uniform(0.3, 0.85), _place(setting, work)
-        child = start(place)
+        share, root = setting.rng.uniform(0.3, 0.85), _prepared(setting, work)
+        child = start(root)
         if child.at_cpu(share * whole):
             child.signal_all(number)
         end = child.wait()
         if end.code != 0:
-            yield f"after {share:.0%}", place, end
+            yield f"after {share:.0%}", root, end
 
 
-def _place(setting: Setting, work: Work) -> Path:
-    """A new place, with what the command reads."""
-    place = setting.place()
-    if work.words[0] == "pages":
+def _prepared(setting: Setting, work: Work) -> Path:
+    """A new folder with the files that the command reads."""
+    root = setting.new_folder()
+    if work.command[0] == "pages":
         for name in ("first", "second"):
-            folder = place / "out" / name
+            folder = root / "out" / name
             folder.mkdir(parents=True)
             (folder / "README.md.jinja").write_text(_TEMPLATE)
             (folder / "runs.csv").write_text("method,seed,score\nnaive,0,1\n")
             (folder / "cost.json").write_text(json.dumps({"name": name}))
-    return place
+    return root
 
 
 def _ended(end: RunOutcome, number: int) -> str | None:
     if number != signal.SIGKILL:
         return one_line(end, 130, "stopped")
-    return None if end.code == -number else f"it was not killed: {end.words}"
+    return None if end.code == -number else f"it was not killed: {end.last_line}"
 
 
 def _outcome(work: Work, out: Path, end: RunOutcome) -> dict[str, object]:
     """What must be the same each time: files by their names, without the times that they hold."""
     files = {str(path.relative_to(out)): path for path in out.glob("**/*") if path.is_file()}
-    if work.words[0] == "benchmarks.speed":
+    if work.command[0] == "benchmarks.speed":
         return dict.fromkeys(files)
     contents: dict[str, object] = {name: path.read_bytes() for name, path in files.items()}
     if "results.csv.gz" in files:
@@ -101,7 +103,7 @@ def _outcome(work: Work, out: Path, end: RunOutcome) -> dict[str, object]:
             io.StringIO(gzip.decompress(files["results.csv.gz"].read_bytes()).decode())
         )
         contents["results.csv.gz"] = [{**row, "seconds": ""} for row in rows]
-    return contents | ({"verdicts": end.output} if work.words[0] == "check" else {})
+    return contents | ({"verdicts": end.output} if work.command[0] == "check" else {})
 
 
 def _first_difference(outcome: dict[str, object], expected: dict[str, object]) -> str | None:

@@ -22,10 +22,10 @@ STAMP = 32
 
 def result_files(setting: Setting) -> Iterator[str | None]:
     """Each file of a finished run at many offsets: the damage is seen, and its file is named."""
-    place = setting.place()
-    out = place / "out"
+    root = setting.new_folder()
+    out = root / "out"
     for work in (run(), *others(setting)):
-        fork(work.arguments(out), place / "said").wait()
+        fork(work.arguments(out), root / "output").wait()
     for marker in sorted(out.glob("**/done")):
         folder = _folder_of(marker, out)
         for path in sorted(folder.path.iterdir()):
@@ -47,25 +47,25 @@ def result_files(setting: Setting) -> Iterator[str | None]:
 def redone(setting: Setting) -> Iterator[str | None]:
     """The whole command after damage to one file: that run is done again, the other is kept."""
     work = run()
-    place = setting.place()
-    fork(work.arguments(place / "out"), place / "said").wait()
-    finished = place / "out"
+    root = setting.new_folder()
+    fork(work.arguments(root / "out"), root / "output").wait()
+    finished = root / "out"
     (folder,) = (path.parent for path in finished.glob(f"{BENCHMARK}/naive/*/done"))
     for name in sorted(path.name for path in folder.iterdir()):
         for what, content in _harmed(setting, (folder / name).read_bytes(), 2):
-            place = setting.place()
-            shutil.copytree(finished, place / "out", copy_function=shutil.copy2)
-            path = place / "out" / (folder / name).relative_to(finished)
+            root = setting.new_folder()
+            shutil.copytree(finished, root / "out", copy_function=shutil.copy2)
+            path = root / "out" / (folder / name).relative_to(finished)
             path.write_bytes(content)
             if name == "done" and _same_marker((folder / name).read_bytes(), content):
                 continue
-            end = fork(work.arguments(place / "out"), place / "said").wait()
-            fault = None if end.code == 0 else f"it does not get through: {end.words}"
+            end = fork(work.arguments(root / "out"), root / "output").wait()
+            fault = None if end.code == 0 else f"it does not get through: {end.last_line}"
             if fault is None and f"{path.parent}/" not in end.output:
                 fault = "the damage is not named"
             if fault is None and "1 run to do" not in end.output:
                 fault = "not one run was done again"
-            fault = fault or lost(setting, work, place / "out")
+            fault = fault or lost(setting, work, root / "out")
             yield fault and f"{name}, {what}: {fault}"
 
 
@@ -83,15 +83,15 @@ def checkpoints(setting: Setting) -> Iterator[str | None]:
         yield fault and f"{what}: {fault}"
     checkpoint.write_bytes(whole)
     for what, content in harmed[: max(1, setting.moments // 10)]:
-        place = setting.place()
-        shutil.copytree(half, place / "out")
-        path = place / "out" / checkpoint.relative_to(half)
+        root = setting.new_folder()
+        shutil.copytree(half, root / "out")
+        path = root / "out" / checkpoint.relative_to(half)
         path.write_bytes(content)
-        end = fork(work.arguments(place / "out"), place / "said").wait()
-        fault = None if end.code == 0 else f"it does not start anew: {end.words}"
+        end = fork(work.arguments(root / "out"), root / "output").wait()
+        fault = None if end.code == 0 else f"it does not start anew: {end.last_line}"
         if fault is None and str(path) not in end.output + end.errors:
             fault = "the damage is not named"
-        fault = fault or lost(setting, work, place / "out")
+        fault = fault or lost(setting, work, root / "out")
         yield fault and f"{what}: {fault}"
 
 
@@ -107,23 +107,23 @@ def payload(setting: Setting) -> Iterator[str | None]:
         (checkpoint,) = half.glob("**/checkpoint.pt")
         state = torch.load(io.BytesIO(checkpoint.read_bytes()[STAMP:]), weights_only=True)
         for key in (None, "strategy", "rows", "spec"):
-            place = setting.place()
-            trace = place / "executed"
+            root = setting.new_folder()
+            trace = root / "executed"
             buffer = io.BytesIO()
             torch.save(_Payload(trace) if key is None else {**state, key: _Payload(trace)}, buffer)
             data = buffer.getvalue()
-            shutil.copytree(half, place / "out")
-            path = place / "out" / checkpoint.relative_to(half)
+            shutil.copytree(half, root / "out")
+            path = root / "out" / checkpoint.relative_to(half)
             path.write_bytes(hashlib.sha256(data).digest() + data)
-            end = fork(work.arguments(place / "out"), place / "said").wait()
+            end = fork(work.arguments(root / "out"), root / "output").wait()
             fault = "the payload was executed" if trace.exists() else None
-            if work.words[0] == "run":
+            if work.command[0] == "run":
                 fault = fault or one_line(end, 1, str(path), "delete it")
                 path.unlink(missing_ok=True)
             elif fault is None and (end.code != 0 or str(path) not in end.output):
-                fault = f"it is not named, or the sweep ends: {end.words}"
-            fault = fault or ends_well(setting, work, place)
-            yield fault and f"{work.words[0]}, payload as {key or 'the whole'}: {fault}"
+                fault = f"it is not named, or the sweep ends: {end.last_line}"
+            fault = fault or ends_well(setting, work, root)
+            yield fault and f"{work.command[0]}, payload as {key or 'the whole'}: {fault}"
             torch.load(io.BytesIO(data), weights_only=False)
             if not trace.exists():
                 yield "the payload of the suite does nothing, so it proves nothing"
@@ -132,20 +132,20 @@ def payload(setting: Setting) -> Iterator[str | None]:
 def sweep_files(setting: Setting) -> Iterator[str | None]:
     """sweep.toml, trials.csv and the runs of a finished sweep."""
     work = sweep(setting)
-    place = setting.place()
-    fork(work.arguments(place / "out"), place / "said").wait()
-    finished = place / "out"
+    root = setting.new_folder()
+    fork(work.arguments(root / "out"), root / "output").wait()
+    finished = root / "out"
     paths = [finished / "tiny" / name for name in ("sweep.toml", "trials.csv")]
     paths += sorted(finished.glob("**/done"))[:1] + sorted(finished.glob("**/metrics.json"))[:1]
     for path in paths:
         whole = path.read_bytes()
         for what, content in _harmed(setting, whole, 2):
-            place = setting.place()
-            shutil.copytree(finished, place / "out")
-            (place / "out" / path.relative_to(finished)).write_bytes(content)
-            end = fork(work.arguments(place / "out"), place / "said").wait()
-            fault = None if end.code == 0 else f"it does not get through: {end.words}"
-            fault = fault or lost(setting, work, place / "out")
+            root = setting.new_folder()
+            shutil.copytree(finished, root / "out")
+            (root / "out" / path.relative_to(finished)).write_bytes(content)
+            end = fork(work.arguments(root / "out"), root / "output").wait()
+            fault = None if end.code == 0 else f"it does not get through: {end.last_line}"
+            fault = fault or lost(setting, work, root / "out")
             yield fault and f"{path.name}, {what}: {fault}"
 
 
@@ -153,15 +153,15 @@ def data_files(setting: Setting) -> Iterator[str | None]:
     """Data files whose checksums are not the published ones: named, and nothing is begun."""
     from vcl_radial.data.data_files import IDX_NAMES
 
-    data = setting.place() / "data"
+    data = setting.new_folder() / "data"
     data.mkdir()
     for name in IDX_NAMES:
         (data / name).write_bytes(setting.rng.randbytes(1000))
-    place = setting.place()
+    root = setting.new_folder()
     work = Work(("run", "split-mnist-multi-head", "--method", "naive", "--data-dir", str(data)))
-    end = fork(work.arguments(place / "out"), place / "said").wait()
+    end = fork(work.arguments(root / "out"), root / "output").wait()
     fault = one_line(end, 1, str(data))
-    yield fault or ("a run was begun" if list((place / "out").glob("**/spec.toml")) else None)
+    yield fault or ("a run was begun" if list((root / "out").glob("**/spec.toml")) else None)
 
 
 class _Payload:
@@ -177,12 +177,12 @@ class _Payload:
 def _harmed(setting: Setting, whole: bytes, count: int) -> Iterator[tuple[str, bytes]]:
     """A file with a bit flipped, and cut off, at random offsets; the ends of it among them."""
     ends = [0, len(whole) - 1]
-    places = ends + [setting.rng.randrange(len(whole)) for _ in range(count)]
-    for place in places[: max(2, count)] if count > 2 else places[2:]:
+    offsets = ends + [setting.rng.randrange(len(whole)) for _ in range(count)]
+    for offset in offsets[: max(2, count)] if count > 2 else offsets[2:]:
         bit = 1 << setting.rng.randrange(8)
-        flipped = whole[:place] + bytes([whole[place] ^ bit]) + whole[place + 1 :]
-        yield f"bit {bit} of byte {place} flipped", flipped
-        yield f"cut off after {place} bytes", whole[:place]
+        flipped = whole[:offset] + bytes([whole[offset] ^ bit]) + whole[offset + 1 :]
+        yield f"bit {bit} of byte {offset} flipped", flipped
+        yield f"cut off after {offset} bytes", whole[:offset]
 
 
 def _named(fault: str, path: Path, content: bytes) -> bool:
@@ -202,11 +202,11 @@ def _same_marker(whole: bytes, content: bytes) -> bool:
 
 def _half_done(setting: Setting, work: Work) -> Path:
     """Where a work was left before its last evaluation: all but finished."""
-    place, total = setting.place(), moments_of(setting, work, "evaluation")
-    end = struck(work, place, Moment("evaluation", total, total), interrupt)
-    if not list((place / "out").glob("**/checkpoint.pt")):
-        raise RuntimeError(f"there is no checkpoint: {end.words}")
-    return place / "out"
+    root, total = setting.new_folder(), moments_of(setting, work, "evaluation")
+    end = struck(work, root, Moment("evaluation", total, total), interrupt)
+    if not list((root / "out").glob("**/checkpoint.pt")):
+        raise RuntimeError(f"there is no checkpoint: {end.last_line}")
+    return root / "out"
 
 
 def _folder_of(path: Path, out: Path) -> "RunFolder":
@@ -218,14 +218,14 @@ def _folder_of(path: Path, out: Path) -> "RunFolder":
     return RunFolder(out, tracks.from_tables(spec).validated(spec))
 
 
-def _refused(folder: "RunFolder", words: str) -> str | None:
+def _refused(folder: "RunFolder", fault: str) -> str | None:
     """What is wrong with how a checkpoint is refused, or None."""
     from vcl_radial.errors import UserError
 
     try:
         folder.load_checkpoint()
     except UserError as error:
-        if words in str(error) and str(folder.checkpoint) in str(error):
+        if fault in str(error) and str(folder.checkpoint) in str(error):
             return None
-        return f"it is not named as {words}: {error}"
+        return f"it is not named as {fault}: {error}"
     return "it was taken over"

@@ -22,14 +22,14 @@ def full(setting: Setting) -> Iterator[str | None]:
             setting.undisturbed(work)
             needed = _kilobytes(setting, work)
             for _ in range(max(1, setting.moments // 6)):
-                size, place = setting.rng.randrange(8, round(0.9 * needed)), setting.place()
-                mount(place / "out", size)
-                end = fork(work.arguments(place / "out"), place / "said").wait()
+                size, root = setting.rng.randrange(8, round(0.9 * needed)), setting.new_folder()
+                mount(root / "out", size)
+                end = fork(work.arguments(root / "out"), root / "output").wait()
                 fault = one_line(end, 1, most=len(METHODS))
                 if fault is None and not ("full" in end.errors or "No space" in end.errors):
-                    fault = f"it does not say that the disk is full: {end.words}"
-                remount(place / "out", _AMPLE)
-                fault = fault or ends_well(setting, work, place)
+                    fault = f"it does not say that the disk is full: {end.last_line}"
+                remount(root / "out", _AMPLE)
+                fault = fault or ends_well(setting, work, root)
                 yield fault and f"{work}, {size} of {needed} kB: {fault}"
 
     return isolated(cases, setting.scratch / "full.json")
@@ -40,19 +40,19 @@ def read_only(setting: Setting) -> Iterator[str | None]:
 
     def cases() -> Iterator[str | None]:
         for work in (run(), sweep(setting)):
-            place = setting.place()
-            out = place / "out"
+            root = setting.new_folder()
+            out = root / "out"
             mount(out, 1 << 18)
-            struck(work, place, Moment("training", 12, 0), interrupt)
+            struck(work, root, Moment("training", 12, 0), interrupt)
             before = results(out)
             remount(out, "ro")
-            end = fork(work.arguments(out), place / "said").wait()
+            end = fork(work.arguments(out), root / "output").wait()
             fault = one_line(end, 1, str(out))
             if fault is None and results(out) != before:
                 fault = "what was finished has changed"
             remount(out, "rw")
-            fault = fault or ends_well(setting, work, place)
-            yield fault and f"{work.words[0]}: {fault}"
+            fault = fault or ends_well(setting, work, root)
+            yield fault and f"{work.command[0]}: {fault}"
 
     return isolated(cases, setting.scratch / "read-only.json")
 
@@ -65,13 +65,13 @@ def deleted(setting: Setting) -> Iterator[str | None]:
         for _ in range(max(1, setting.moments // 10)):
             # In the first of the two runs.
             moment = Moment(phase, setting.rng.randrange(2, total // 2), total)
-            place = setting.place()
-            first, other = (place / "out" / BENCHMARK / method for method in METHODS)
-            end = struck(work, place, moment, partial(shutil.rmtree, first))
+            root = setting.new_folder()
+            first, other = (root / "out" / BENCHMARK / method for method in METHODS)
+            end = struck(work, root, moment, partial(shutil.rmtree, first))
             fault = one_line(end, 1, f"{first}/", "was deleted", most=2)
             if fault is None and not list(other.glob("*/done")):
                 fault = "the other run was not finished"
-            fault = fault or ends_well(setting, work, place)
+            fault = fault or ends_well(setting, work, root)
             yield fault and f"{moment}: {fault}"
 
 
@@ -82,33 +82,33 @@ def out_deleted(setting: Setting) -> Iterator[str | None]:
         total = moments_of(setting, work, phase)
         for _ in range(max(1, setting.moments // 10)):
             moment = Moment(phase, setting.rng.randrange(2, total // 2), total)
-            place = setting.place()
-            end = struck(work, place, moment, partial(shutil.rmtree, place / "out"))
-            yield _gone(setting, work, place, end, str(moment))
+            root = setting.new_folder()
+            end = struck(work, root, moment, partial(shutil.rmtree, root / "out"))
+            yield _gone(setting, work, root, end, str(moment))
 
     for _ in range(max(1, setting.moments // 10)):
-        place = setting.place()
-        child = fork(long.arguments(place / "out", 2), place / "said")
-        while child.poll() is None and len(list((place / "out").glob("**/spec.toml"))) < 2:
+        root = setting.new_folder()
+        child = fork(long.arguments(root / "out", 2), root / "output")
+        while child.poll() is None and len(list((root / "out").glob("**/spec.toml"))) < 2:
             time.sleep(0.02)
         # At once, for a worker may write while a folder is emptied.
-        (place / "out").rename(place / "removed")
-        yield _gone(setting, long, place, child.wait(), "two at a time")
+        (root / "out").rename(root / "removed")
+        yield _gone(setting, long, root, child.wait(), "two at a time")
 
 
-def _gone(setting: Setting, work: Work, place: Path, end: RunOutcome, when: str) -> str | None:
-    """What is wrong after all results were deleted, or None."""
+def _gone(setting: Setting, work: Work, root: Path, end: RunOutcome, when: str) -> str | None:
+    """The fault after all results were deleted; None without one."""
     fault = one_line(end, 1, "was deleted", most=len(METHODS))
-    for folder in (path.parent for path in (place / "out").glob("**/seed-*/*")):
+    for folder in (path.parent for path in (root / "out").glob("**/seed-*/*")):
         if fault is None and not (folder / "done").exists():
-            fault = f"{folder.relative_to(place)} was made anew in part"
-    fault = fault or ends_well(setting, work, place)
+            fault = f"{folder.relative_to(root)} was made anew in part"
+    fault = fault or ends_well(setting, work, root)
     return fault and f"{when}: {fault}"
 
 
 def _kilobytes(setting: Setting, work: Work) -> int:
     """What the undisturbed work takes on a disk, a page of it at least for each file."""
-    place = setting.place()
-    fork(work.arguments(place / "out"), place / "said").wait()
-    files = (path for path in (place / "out").glob("**/*") if path.is_file())
+    root = setting.new_folder()
+    fork(work.arguments(root / "out"), root / "output").wait()
+    files = (path for path in (root / "out").glob("**/*") if path.is_file())
     return sum(-(-path.stat().st_size // 4096) * 4 for path in files)

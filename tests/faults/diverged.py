@@ -14,12 +14,12 @@ def rows(setting: Setting) -> Iterator[str | None]:
     text = SWEEP.replace('"random"', '"grid"').replace("trials = 2\n", "")
     rates = "learning_rate = [1e-3, 1e30]"
     work = sweep(setting, text.replace(_LIMITS, rates), "diverging")
-    place = setting.place()
-    end = fork(work.arguments(place / "out"), place / "said").wait()
+    root = setting.new_folder()
+    end = fork(work.arguments(root / "out"), root / "output").wait()
     if end.code != 0:
-        yield f"the sweep does not get through: {end.words}"
+        yield f"the sweep does not get through: {end.last_line}"
         return
-    with (place / "out" / "diverging" / "trials.csv").open() as file:
+    with (root / "out" / "diverging" / "trials.csv").open() as file:
         for row in csv.DictReader(file):
             expected = "diverged" if row["learning_rate"] == "1e+30" else "finished"
             name = f"{row['method']}, learning_rate = {row['learning_rate']}"
@@ -33,12 +33,12 @@ def rows(setting: Setting) -> Iterator[str | None]:
 
 def command(setting: Setting) -> Iterator[str | None]:
     """A `run` names the one that diverged and finishes the other."""
-    place = setting.place()
-    recipe = place / "wild.toml"
+    root = setting.new_folder()
+    recipe = root / "wild.toml"
     recipe.write_text('strategy = "naive"\nposterior = "none"\nlearning_rate = 1e30\n')
     work = run(methods=(str(recipe), "naive"))
-    end = fork(work.arguments(place / "out"), place / "said").wait()
+    end = fork(work.arguments(root / "out"), root / "output").wait()
     fault = one_line(end, 1, "wild seed 0", "of task 1", "learning_rate", most=2)
-    if fault is None and not list((place / "out" / BENCHMARK / "naive").glob("*/done")):
+    if fault is None and not list((root / "out" / BENCHMARK / "naive").glob("*/done")):
         fault = "the other run was not finished"
     yield fault

@@ -99,7 +99,7 @@ class _Kind:
 
 def tomls(setting: Setting) -> Iterator[str | None]:
     """Random text, random tables, shipped files with changes, of each kind that there is."""
-    file = setting.place() / "fuzzed.toml"
+    file = setting.new_folder() / "fuzzed.toml"
     for kind in _kinds():
         shipped = [path.read_text() for path in sorted(kind.folder.glob("*.toml"))]
         texts = st.text(max_size=200) | _tables(kind.keys).map(_dumped) | _changed(shipped)
@@ -131,7 +131,7 @@ def _kinds() -> Iterator[_Kind]:
 
 def command_lines(setting: Setting) -> Iterator[str | None]:
     """Random words, and commands with their own options and keys."""
-    place = setting.place()
+    root = setting.new_folder()
     options = _options()
     every = sorted({*options, *_VALUES, *(word for own in options.values() for word in own)})
     random_words = st.lists(st.sampled_from(every) | st.text(max_size=8), max_size=8)
@@ -151,10 +151,10 @@ def command_lines(setting: Setting) -> Iterator[str | None]:
 
         return _wrong(call, f"{words!r}")
 
-    with contextlib.chdir(place):
+    with contextlib.chdir(root):
         for lines in (random_words, sensible):
             yield from _cases(setting, lines, attempt)
-    if left := sorted(path.name for path in place.iterdir()):
+    if left := sorted(path.name for path in root.iterdir()):
         yield f"a command that did nothing left {left[0]} behind"
 
 
@@ -263,8 +263,8 @@ def _changed(texts: list[str]) -> st.SearchStrategy[str]:
         text, number, value = change
         table = tomllib.loads(text)
         tables = [table, *(inner for inner in table.values() if isinstance(inner, dict))]
-        places = [(inner, key) for inner in tables for key in inner]
-        inner, key = places[number % len(places)]
+        keys = [(inner, key) for inner in tables for key in inner]
+        inner, key = keys[number % len(keys)]
         inner[key] = value
         return _dumped(table)
 
@@ -274,9 +274,9 @@ def _changed(texts: list[str]) -> st.SearchStrategy[str]:
             letters[number % len(letters)] = letter
         return "".join(letters)
 
-    sources, place = st.sampled_from(texts), st.integers(0, 10_000)
-    return st.tuples(sources, place, _LIKELY | _ANY).map(other_value) | st.tuples(
-        sources, st.lists(st.tuples(place, st.text(max_size=2)), min_size=1, max_size=4)
+    sources, numbers = st.sampled_from(texts), st.integers(0, 10_000)
+    return st.tuples(sources, numbers, _LIKELY | _ANY).map(other_value) | st.tuples(
+        sources, st.lists(st.tuples(numbers, st.text(max_size=2)), min_size=1, max_size=4)
     ).map(other_letters)
 
 

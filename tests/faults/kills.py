@@ -13,12 +13,12 @@ def inside(setting: Setting) -> Iterator[str | None]:
     """One process, killed at steps drawn from all of its training, evaluation and writing."""
     for work in works(setting):
         for moment in drawn(setting, work, setting.moments // 6):
-            place = setting.place()
-            end = struck(work, place, moment, kill)
+            root = setting.new_folder()
+            end = struck(work, root, moment, kill)
             fault = None
             if end.code != -signal.SIGKILL:
-                fault = f"it was not killed ({end.words})"
-            fault = fault or ends_well(setting, work, place)
+                fault = f"it was not killed ({end.last_line})"
+            fault = fault or ends_well(setting, work, root)
             yield fault and f"{work}, {moment}: {fault}"
 
 
@@ -26,22 +26,22 @@ def outside(setting: Setting) -> Iterator[str | None]:
     """Two workers and their driver, killed after a random share of their processor time."""
     for work in (run(seeds=2), others(setting)[0], sweep(setting)):
 
-        def start(place: Path, work: Work = work) -> Child:
-            return fork(work.arguments(place / "out", 2), place / "said")
+        def start(root: Path, work: Work = work) -> Child:
+            return fork(work.arguments(root / "out", 2), root / "output")
 
         whole = cpu_of(setting, start)
         for _ in range(max(1, setting.moments // 2)):
-            place, child, seconds = under_way(setting, start, 0.05 * whole, 0.95 * whole)
+            root, child, seconds = under_way(setting, start, 0.05 * whole, 0.95 * whole)
             victim = strike(setting, child)
             end = child.wait()
             # In half of the cases it goes on while what was left of it may still be at work.
             stays = setting.rng.random() < 0.5 and not child.leaves_nobody()
             fault = None
             if victim == "worker" and (end.code not in (0, 1) or "Traceback" in end.errors):
-                fault = f"the driver did not go on: {end.words}"
+                fault = f"the driver did not go on: {end.last_line}"
             elif victim != "worker" and end.code != -signal.SIGKILL:
-                fault = f"it was not killed: {end.words}"
-            fault = fault or ends_well(setting, work, place)
+                fault = f"it was not killed: {end.last_line}"
+            fault = fault or ends_well(setting, work, root)
             if fault is None and (stays or not child.leaves_nobody()):
                 fault = "a process was left behind"
             yield fault and f"{work}, {victim} after {seconds / whole:.0%}: {fault}"
@@ -65,25 +65,25 @@ def under_way(
 
     Args:
         setting: of the fault.
-        start: begins the command in a place.
+        start: begins the command in a root.
         least: seconds.
         most: seconds.
 
     Returns:
-        Its place, the command at work, and the seconds.
+        Its root, the command at work, and the seconds.
     """
     while True:
-        place, seconds = setting.place(), setting.rng.uniform(least, most)
-        child = start(place)
+        root, seconds = setting.new_folder(), setting.rng.uniform(least, most)
+        child = start(root)
         if child.at_cpu(seconds):
-            return place, child, seconds
+            return root, child, seconds
         child.wait()
 
 
 def cpu_of(setting: Setting, start: Callable[[Path], Child]) -> float:
     """The processor time of a whole command, workers and all."""
     before = cpu_of_ended()
-    end = start(setting.place()).wait()
+    end = start(setting.new_folder()).wait()
     if end.code != 0:
-        raise RuntimeError(f"the undisturbed work fails: {end.words}")
+        raise RuntimeError(f"the undisturbed work fails: {end.last_line}")
     return cpu_of_ended() - before

@@ -16,36 +16,36 @@ _PATIENCE = 1200.0
 def inputs(setting: Setting) -> Iterator[str | None]:
     """Data of three shapes, each larger than anything that comes with the suite."""
     for columns, rows in ((COLUMNS, _FEW), (3, ROWS)):
-        place = setting.place()
-        benchmark = _table(place, columns, rows)
-        words = ("run", str(benchmark), "--method", "gaussian-vcl", "--set", "steps=20")
-        yield _ends(words, place, f"{rows:,} rows of {columns:,} columns")
-    place = setting.place()
-    _images(place / "images", CLASSES)
-    words = ("run", "image-folder-single-head", "--method", "naive", "--seeds", "1")
-    words += ("--data-dir", str(place / "images"))
-    words += ("--set", "epochs=1", "network=mlp", "hidden=[8]", "stream.tasks=10")
-    yield _ends(words, place, f"{CLASSES:,} classes")
+        root = setting.new_folder()
+        benchmark = _table(root, columns, rows)
+        command = ("run", str(benchmark), "--method", "gaussian-vcl", "--set", "steps=20")
+        yield _ends(command, root, f"{rows:,} rows of {columns:,} columns")
+    root = setting.new_folder()
+    _images(root / "images", CLASSES)
+    command = ("run", "image-folder-single-head", "--method", "naive", "--seeds", "1")
+    command += ("--data-dir", str(root / "images"))
+    command += ("--set", "epochs=1", "network=mlp", "hidden=[8]", "stream.tasks=10")
+    yield _ends(command, root, f"{CLASSES:,} classes")
 
 
-def _ends(words: Sequence[str], place: Path, name: str) -> str | None:
-    end = begin(Work(tuple(words)).arguments(place / "out"), place / "said").wait(_PATIENCE)
-    print(f"  {name}: {end.words}", flush=True)
+def _ends(command: Sequence[str], root: Path, name: str) -> str | None:
+    end = begin(Work(tuple(command)).arguments(root / "out"), root / "output").wait(_PATIENCE)
+    print(f"  {name}: {end.last_line}", flush=True)
     fault = None if end.code == 0 else one_line(end, 1)
     return fault and f"{name}: {fault}"
 
 
-def _table(place: Path, columns: int, rows: int) -> Path:
+def _table(root: Path, columns: int, rows: int) -> Path:
     """Random numbers, with a file that makes a benchmark of them."""
     import numpy as np
 
     rng = np.random.default_rng(0)
     names = [*(f"x{number}" for number in range(columns)), "y"]
-    with (place / "table.csv").open("w") as file:
+    with (root / "table.csv").open("w") as file:
         file.write(",".join(names) + "\n")
         for _ in range(0, rows, _FEW):
             np.savetxt(file, rng.normal(size=(_FEW, columns + 1)), "%.3f", ",")
-    benchmark = place / "table.toml"
+    benchmark = root / "table.toml"
     benchmark.write_text(
         'track = "regression"\n[data]\ntable = "table.csv"\ntarget = "y"\nsplits = 1\n'
     )

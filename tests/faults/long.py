@@ -26,14 +26,14 @@ def flat(setting: Setting) -> Iterator[str | None]:
         (many_tasks, tasks, _tasks_done),
         ((*many_seeds, "--set", *_TINY, "stream.tasks=2"), seeds, _runs_done),
     ):
-        place = setting.place()
-        child = begin(Work(words).arguments(place / "out"), place / "said")
-        memory, files, seconds = _peaks(child, place, total, done)
+        root = setting.new_folder()
+        child = begin(Work(words).arguments(root / "out"), root / "output")
+        memory, files, seconds = _peaks(child, root, total, done)
         end = child.wait()
         figures = f"{memory[1]} to {memory[3]} MiB, {files[1]} to {files[3]} files"
         name = f"{total} {'tasks' if words is many_tasks else 'seeds'}"
         print(f"  {name}: {figures}, report in {seconds:.0f} s", flush=True)
-        fault = None if end.code == 0 else f"it does not get through: {end.words}"
+        fault = None if end.code == 0 else f"it does not get through: {end.last_line}"
         if memory[3] > memory[1] + _MORE_MIB or files[3] > files[1] + _MORE_FILES:
             fault = fault or f"it grows: {figures}"
         if seconds > _REPORT:
@@ -42,12 +42,12 @@ def flat(setting: Setting) -> Iterator[str | None]:
 
 
 def _peaks(
-    child: Child, place: Path, total: int, done: Callable[[Path], int]
+    child: Child, root: Path, total: int, done: Callable[[Path], int]
 ) -> tuple[list[int], list[int], float]:
     """Peaks of memory in MiB and of open files by quarters of the work; seconds after all of it."""
     memory, files, ended = [0] * 4, [0] * 4, None
     while child.poll() is None:
-        count = done(place)
+        count = done(root)
         if count < total:
             quarter, (mib, opened) = 4 * count // total, child.holds()
             memory[quarter] = max(memory[quarter], mib)
@@ -58,11 +58,11 @@ def _peaks(
     return memory, files, time.monotonic() - (ended or time.monotonic())
 
 
-def _tasks_done(place: Path) -> int:
-    counts = re.findall(r" task (\d+) of ", (place / "said.out").read_text())
-    finished = list((place / "out").glob("**/done"))
+def _tasks_done(root: Path) -> int:
+    counts = re.findall(r" task (\d+) of ", (root / "output.out").read_text())
+    finished = list((root / "out").glob("**/done"))
     return 10**6 if finished else int(counts[-1]) - 1 if counts else 0
 
 
-def _runs_done(place: Path) -> int:
-    return len(list((place / "out").glob("**/done")))
+def _runs_done(root: Path) -> int:
+    return len(list((root / "out").glob("**/done")))

@@ -59,18 +59,20 @@ def drawn(setting: Setting, work: Work, count: int) -> Iterator[Moment]:
 def moments_of(setting: Setting, work: Work, phase: str) -> int:
     """How many moments of a phase an undisturbed work has."""
     counter = Counter()
-    end = struck(work, setting.place(), Moment(phase, None, 0), lambda: None, counter)
+    end = struck(work, setting.new_folder(), Moment(phase, None, 0), lambda: None, counter)
     if end.code != 0:
-        raise RuntimeError(f"the undisturbed work fails: {end.words}")
+        raise RuntimeError(f"the undisturbed work fails: {end.last_line}")
     return counter.total
 
 
 def struck(
-    work: Work, place: Path, moment: Moment, act: Act, counter: Counter | None = None
+    work: Work, root: Path, moment: Moment, act: Act, counter: Counter | None = None
 ) -> RunOutcome:
     """A forked command in which something is done at a moment."""
-    out, counted = place / "out", counter or Counter()
-    return fork(work.arguments(out), place / "said", lambda: _arm(moment, out, counted, act)).wait()
+    out, counted = root / "out", counter or Counter()
+    return fork(
+        work.arguments(out), root / "output", lambda: _arm(moment, out, counted, act)
+    ).wait()
 
 
 def _arm(moment: Moment, below: Path, counter: Counter, act: Act) -> None:
@@ -116,11 +118,11 @@ def _at_each_batch(training: bool, moment: Act) -> None:
 
 def _at_each_change(below: Path, moment: Act) -> None:
     """Before each file or folder is made, renamed or removed, and before each fsync."""
-    place = str(below)
+    prefix = str(below)
 
     def hook(event: str, arguments: tuple[Any, ...]) -> None:
         opens = event == "open" and (arguments[2] or 0) & (os.O_WRONLY | os.O_RDWR)
-        if (opens or event in _WRITING) and str(arguments[0]).startswith(place):
+        if (opens or event in _WRITING) and str(arguments[0]).startswith(prefix):
             moment()
 
     sys.addaudithook(hook)

@@ -29,15 +29,15 @@ def killed(setting: Setting) -> Iterator[str | None]:
             node = cluster.add_node(num_cpus=1)
             cluster.wait_for_nodes()
             try:
-                place = setting.place()
-                arguments = work.arguments(place / "out", 2)
-                child = begin([*arguments, *_on(cluster.address)], place / "said")
+                root = setting.new_folder()
+                arguments = work.arguments(root / "out", 2)
+                child = begin([*arguments, *_on(cluster.address)], root / "output")
                 workers = _two_at_work(child)
                 if victim == "node":
                     cluster.remove_node(node, allow_graceful=False)
                 elif workers:
                     os.kill(setting.rng.choice(workers), signal.SIGKILL)
-                yield _outcome(setting, work, place, child, victim, workers)
+                yield _outcome(setting, work, root, child, victim, workers)
             finally:
                 cluster.shutdown()
 
@@ -49,16 +49,16 @@ def _on(address: str) -> list[str]:
 
 
 def _outcome(
-    setting: Setting, work: Work, place: Path, child: Child, victim: str, workers: list[int]
+    setting: Setting, work: Work, root: Path, child: Child, victim: str, workers: list[int]
 ) -> str | None:
     """What was lost; the command may finish the run elsewhere, or say that it was lost."""
     end = child.wait()
     fault = None if len(workers) == 2 else "two workers were never at work"
     if "Traceback" in end.output + end.errors or end.code not in (0, 1):
-        fault = fault or end.words
+        fault = fault or end.last_line
     if end.code == 1 and "was lost" not in end.errors:
-        fault = fault or f"it does not say that a run was lost: {end.words}"
-    fault = fault or ends_well(setting, work, place)
+        fault = fault or f"it does not say that a run was lost: {end.last_line}"
+    fault = fault or ends_well(setting, work, root)
     return fault and f"{victim}: {fault}"
 
 

@@ -52,10 +52,10 @@ def inside(setting: Setting) -> Iterator[str | None]:
     for work in works(setting):
         for moment in drawn(setting, work, setting.moments // 12):
             number = setting.rng.choice([signal.SIGINT, signal.SIGTERM])
-            place = setting.place()
-            end = struck(work, place, moment, partial(signal.raise_signal, number))
+            root = setting.new_folder()
+            end = struck(work, root, moment, partial(signal.raise_signal, number))
             fault = one_line(end, 130, "stopped; the same command resumes")
-            fault = fault or ends_well(setting, work, place)
+            fault = fault or ends_well(setting, work, root)
             yield fault and f"{work}, {signal.Signals(number).name}, {moment}: {fault}"
 
 
@@ -63,24 +63,24 @@ def outside(setting: Setting) -> Iterator[str | None]:
     """A signal after a random share of the processor time of a command with two workers."""
     for work in (run(seeds=2), sweep(setting)):
 
-        def start(place: Path, work: Work = work) -> Child:
-            return begin(work.arguments(place / "out", 2), place / "said")
+        def start(root: Path, work: Work = work) -> Child:
+            return begin(work.arguments(root / "out", 2), root / "output")
 
         whole = cpu_of(setting, start)
         for _ in range(max(1, setting.moments // 10)):
             number = setting.rng.choice([signal.SIGINT, signal.SIGTERM])
-            place, share, fault = _stopped(setting, start, whole, number)
-            fault = fault or ends_well(setting, work, place)
+            root, share, fault = _stopped(setting, start, whole, number)
+            fault = fault or ends_well(setting, work, root)
             name = signal.Signals(number).name
-            yield fault and f"{work.words[0]}, {name} after {share:.0%}: {fault}"
+            yield fault and f"{work.command[0]}, {name} after {share:.0%}: {fault}"
 
 
 def _stopped(
     setting: Setting, start: Callable[[Path], Child], whole: float, number: int
 ) -> tuple[Path, float, str | None]:
-    """Stop a command at work: its place, the share of its work done, and what is wrong."""
+    """Stop a command at work: its folder, the share of its work done, and the fault."""
     while True:
-        place, child, seconds = under_way(setting, start, 0.3 * whole, 0.85 * whole)
+        root, child, seconds = under_way(setting, start, 0.3 * whole, 0.85 * whole)
         before = cpu_of_ended() + child.cpu()
         # Ctrl-C reaches every process at the terminal, SIGTERM the command alone.
         (child.signal_all if number == signal.SIGINT else child.signal)(number)
@@ -93,7 +93,7 @@ def _stopped(
             fault = f"it went on for {more:.0%} of the processor time of the whole"
         if fault is None and not child.leaves_nobody():
             fault = "a process was left behind"
-        return place, seconds / whole, fault
+        return root, seconds / whole, fault
 
 
 def clock(setting: Setting) -> Iterator[str | None]:
@@ -104,19 +104,19 @@ def clock(setting: Setting) -> Iterator[str | None]:
         return
     for work in (run(), sweep(setting)):
 
-        def start(place: Path, shift: int = 0, work: Work = work) -> Child:
+        def start(root: Path, shift: int = 0, work: Work = work) -> Child:
             environment = {"LD_PRELOAD": str(library), "FAULTS_CLOCK": str(shift)}
-            return begin(work.arguments(place / "out"), place / f"at{shift}", environment)
+            return begin(work.arguments(root / "out"), root / f"at{shift}", environment)
 
         whole = cpu_of(setting, start)
         for shift in (_YEARS, -_YEARS):
             first = partial(start, shift=-shift)
-            place, _, fault = _stopped(setting, first, whole, signal.SIGTERM)
-            end = start(place, shift).wait()
+            root, _, fault = _stopped(setting, first, whole, signal.SIGTERM)
+            end = start(root, shift).wait()
             if fault is None and end.code != 0:
-                fault = f"it does not go on: {end.words}"
-            fault = fault or lost(setting, work, place / "out")
-            yield fault and f"{work.words[0]}, the clock moved by {2 * shift} s: {fault}"
+                fault = f"it does not go on: {end.last_line}"
+            fault = fault or lost(setting, work, root / "out")
+            yield fault and f"{work.command[0]}, the clock moved by {2 * shift} s: {fault}"
 
 
 def _clock(scratch: Path) -> Path | None:

@@ -33,39 +33,39 @@ def altered(setting: Setting) -> Iterator[str | None]:
         "absent": lambda x: _ABSENT,
         _MORE: lambda x: x,
     }
-    (eyes,) = (work.words for work in others(setting) if "retinopathy-synthetic" in work.words)
+    (eyes,) = (work.command for work in others(setting) if "retinopathy-synthetic" in work.command)
     of_eyes = Work(tuple(word for word in eyes if word != "naive"))
     for work in (*(run(methods=(name,)) for name in METHODS), of_eyes, Work(SEQUENCE)):
         half = _half_done(setting, work)
         paths = sorted(half.glob("**/checkpoint.pt"))
         for what, change in changes.items():
-            place, path = setting.place(), setting.rng.choice(paths)
+            root, path = setting.new_folder(), setting.rng.choice(paths)
             state = torch.load(io.BytesIO(path.read_bytes()[STAMP:]), weights_only=True)
             where = setting.rng.choice([p for p, x in _tensors(state) if x.is_floating_point()])
-            shutil.copytree(half, place / "out")
-            checkpoint = place / "out" / path.relative_to(half)
+            shutil.copytree(half, root / "out")
+            checkpoint = root / "out" / path.relative_to(half)
             save_state(checkpoint, {}, _with(state, where, change, more=what == _MORE))
-            end = fork(work.arguments(place / "out"), place / "said").wait()
+            end = fork(work.arguments(root / "out"), root / "output").wait()
             fault = one_line(end, 1, str(checkpoint), "delete it")
             checkpoint.unlink()
             if what == _MORE:  # without the file one case is as another
-                fault = fault or ends_well(setting, work, place)
-            name = f"{work} {work.words[_METHOD]}, {'.'.join(map(str, where))}"
+                fault = fault or ends_well(setting, work, root)
+            name = f"{work} {work.command[_METHOD]}, {'.'.join(map(str, where))}"
             yield fault and f"{name} {what}: {fault}"
 
 
 def _half_done(setting: Setting, work: Work) -> Path:
     """Where a work was left after three quarters of what it writes."""
-    counter, place = Counter(), setting.place()
-    struck(work, setting.place(), Moment("writing", None, 0), lambda: None, counter)
+    counter, root = Counter(), setting.new_folder()
+    struck(work, setting.new_folder(), Moment("writing", None, 0), lambda: None, counter)
     at = 3 * counter.total // 4
     while True:
-        end = struck(work, place, Moment("writing", at, counter.total), interrupt)
-        if list((place / "out").glob("**/checkpoint.pt")):
-            return place / "out"
-        at, place = at - max(1, counter.total // 8), setting.place()
+        end = struck(work, root, Moment("writing", at, counter.total), interrupt)
+        if list((root / "out").glob("**/checkpoint.pt")):
+            return root / "out"
+        at, root = at - max(1, counter.total // 8), setting.new_folder()
         if at < 1:
-            raise RuntimeError(f"there is no checkpoint: {end.words}")
+            raise RuntimeError(f"there is no checkpoint: {end.last_line}")
 
 
 def _tensors(state: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:

@@ -65,14 +65,14 @@ def kill_and_go_on(scratch: Path) -> None:
     from work import Setting, ends_well, results, run
 
     work, setting = run(methods=("naive",)), Setting(scratch, random.Random(0), FEW)
-    place, counter = setting.place(), Counter()
-    out = place / "out"
+    root, counter = setting.new_folder(), Counter()
+    out = root / "out"
     at = 16  # in the middle of writing the first checkpoint
-    end = struck(work, place, Moment("writing", at, 0), kill, counter)
+    end = struck(work, root, Moment("writing", at, 0), kill, counter)
     assert (end.code, counter.total) == (-9, at)
     assert any(path.name.startswith(".") for path in out.glob("**/*"))
     assert results(out).keys() != setting.undisturbed(work).keys()
-    assert ends_well(setting, work, place) is None
+    assert ends_well(setting, work, root) is None
 
 
 def test_a_loss_would_be_seen(tmp_path: Path):

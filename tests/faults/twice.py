@@ -19,13 +19,13 @@ def together(setting: Setting) -> Iterator[str | None]:
         (sweep(setting), "another sweep is running"),
     ):
         for number in range(max(2, setting.moments // 10)):
-            place = setting.place()
+            root = setting.new_folder()
             # Forked ones start within milliseconds of each other; the last are ordinary ones.
             start = fork if number else begin
-            first = start(work.arguments(place / "out"), place / "first")
+            first = start(work.arguments(root / "out"), root / "first")
             if number > 1:
                 time.sleep(setting.rng.uniform(0.0, 1.0))
-            second = start(work.arguments(place / "out"), place / "second")
+            second = start(work.arguments(root / "out"), root / "second")
             ends = [first.wait(), second.wait()]
             fault = next(
                 (
@@ -40,5 +40,5 @@ def together(setting: Setting) -> Iterator[str | None]:
                 done.update(re.findall(r"^(\S+ seed \d+) +task 2 of 2", end.output, re.MULTILINE))
             if fault is None and done and max(done.values()) > 1:
                 fault = f"{max(done, key=lambda name: done[name])} was done twice"
-            fault = fault or ends_well(setting, work, place)
-            yield fault and f"{work.words[0]}: {fault}"
+            fault = fault or ends_well(setting, work, root)
+            yield fault and f"{work.command[0]}: {fault}"

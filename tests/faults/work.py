@@ -62,7 +62,7 @@ class Setting:
     _known: dict[str, dict[str, bytes]] = field(default_factory=dict)
     _numbers: list[int] = field(default_factory=list)
 
-    def place(self) -> Path:
+    def new_folder(self) -> Path:
         """A folder that nobody has used."""
         self._numbers.append(0)
         path = self.scratch / f"case-{len(self._numbers)}"
@@ -73,11 +73,11 @@ class Setting:
         """The results of a work that nothing happens to."""
         key = " ".join(work.arguments(Path("out")))
         if key not in self._known:
-            place = self.place()
-            end = fork(work.arguments(place / "out"), place / "said").wait()
+            root = self.new_folder()
+            end = fork(work.arguments(root / "out"), root / "output").wait()
             if end.code != 0:
-                raise RuntimeError(f"the undisturbed work fails: {end.words}\n{end.errors}")
-            self._known[key] = results(place / "out")
+                raise RuntimeError(f"the undisturbed work fails: {end.last_line}\n{end.errors}")
+            self._known[key] = results(root / "out")
         return self._known[key]
 
 
@@ -85,21 +85,21 @@ class Setting:
 class Work:
     """A command that is to be disturbed."""
 
-    words: tuple[str, ...]
+    command: tuple[str, ...]
     file: Path | None = None
 
     def __str__(self) -> str:
         """As messages have it."""
-        return " ".join(self.words[:2] if self.words[0] == "run" else self.words[:1])
+        return " ".join(self.command[:2] if self.command[0] == "run" else self.command[:1])
 
     def arguments(self, out: Path, jobs: int = 1) -> list[str]:
         """Its arguments."""
         file = [str(self.file)] if self.file else []
-        name, *rest = self.words
+        name, *rest = self.command
         if name in ("report", "price", "benchmarks.speed"):
-            return [*self.words, "--to", str(out)]
+            return [*self.command, "--to", str(out)]
         if name in ("pages", "check"):
-            return [*self.words, *([str(out)] if name == "pages" else [])]
+            return [*self.command, *([str(out)] if name == "pages" else [])]
         return [name, *file, *rest, "--device", "cpu", "--jobs", str(jobs), "--out", str(out)]
 
 
@@ -124,9 +124,9 @@ def others(setting: Setting) -> list[Work]:
 
 def report(setting: Setting) -> Work:
     """A `report` of finished runs."""
-    place = setting.place()
-    fork(run().arguments(place / "out"), place / "said").wait()
-    return Work(("report", str(place / "out")))
+    root = setting.new_folder()
+    fork(run().arguments(root / "out"), root / "output").wait()
+    return Work(("report", str(root / "out")))
 
 
 def works(setting: Setting) -> list[Work]:
@@ -149,13 +149,13 @@ def results(out: Path) -> dict[str, bytes]:
 
 def lost(setting: Setting, work: Work, out: Path) -> str | None:
     """What is not as if nothing had happened, or None."""
-    expected, found = setting.undisturbed(work), results(out)
+    expected, actual = setting.undisturbed(work), results(out)
     for name, content in expected.items():
-        if name not in found:
+        if name not in actual:
             return f"{name} is missing"
-        if found[name] != content:
+        if actual[name] != content:
             return f"{name} has other bytes"
-    if extra := sorted(found.keys() - expected.keys()):
+    if extra := sorted(actual.keys() - expected.keys()):
         return f"{extra[0]} is too many"
     return left_over(out)
 
@@ -169,15 +169,15 @@ def left_over(out: Path) -> str | None:
     return f"{stray.relative_to(out)} was left behind" if stray else None
 
 
-def ends_well(setting: Setting, work: Work, place: Path) -> str | None:
+def ends_well(setting: Setting, work: Work, root: Path) -> str | None:
     """Give the same command again until it is through, at most thrice; then what was lost."""
     for attempt in range(3):
-        end = fork(work.arguments(place / "out"), place / f"again-{attempt}").wait()
+        end = fork(work.arguments(root / "out"), root / f"again-{attempt}").wait()
         if "Traceback" in end.errors + end.output:
-            return f"a traceback when it went on: {end.words}"
+            return f"a traceback when it went on: {end.last_line}"
         if end.code == 0:
-            return lost(setting, work, place / "out")
-    return f"the same command does not get through: {end.words}"
+            return lost(setting, work, root / "out")
+    return f"the same command does not get through: {end.last_line}"
 
 
 def one_line(end: RunOutcome, code: int, *parts: str, most: int = 1) -> str | None:
@@ -190,10 +190,10 @@ def one_line(end: RunOutcome, code: int, *parts: str, most: int = 1) -> str | No
         most: so many lines may there be: of each run that came to harm, or was passed over.
     """
     if end.code != code:
-        return f"code {end.code} in place of {code}: {end.words}"
+        return f"code {end.code} in root of {code}: {end.last_line}"
     lines = [line for line in end.errors.splitlines() if line.strip()]
     if not 1 <= len(lines) <= most or "Traceback" in end.output:
-        return f"{len(lines)} lines on stderr: {end.words}"
+        return f"{len(lines)} lines on stderr: {end.last_line}"
     if strange := [
         line for line in lines if not line.startswith(("vcl-radial", "reports", "passed over: "))
     ]:

@@ -36,17 +36,17 @@ def test_both_divergences_are_the_integrals_that_quadrature_gives(shift, ratio, 
         {q.mean() - 60 * ratio * scale_p, q.mean(), mean_p, q.mean() + 60 * ratio * scale_p}
     )
     expected = sum(integrate.quad(integrand, *piece, epsabs=1e-12)[0] for piece in pairwise(ends))
-    found = one(DoubleExponential, q.mean(), ratio * scale_p).kl(one(prior, mean_p, scale_p))
-    assert found.item() == pytest.approx(expected, abs=1e-9)
+    kl = one(DoubleExponential, q.mean(), ratio * scale_p).kl(one(prior, mean_p, scale_p))
+    assert kl.item() == pytest.approx(expected, abs=1e-9)
 
 
 def test_density_and_entropy_are_those_of_scipy():
     mean, scale = torch.tensor([[0.3, -1.0], [0.2, 3.0]], dtype=torch.float64)
     w = torch.linspace(-8, 8, 33).double()[:, None] * torch.ones(2).double()
-    q, theirs = DoubleExponential(mean, scale), stats.laplace(mean.numpy(), scale.numpy())
-    expected = torch.from_numpy(theirs.logpdf(w.numpy()).sum(-1))
+    q, reference = DoubleExponential(mean, scale), stats.laplace(mean.numpy(), scale.numpy())
+    expected = torch.from_numpy(reference.logpdf(w.numpy()).sum(-1))
     torch.testing.assert_close(q.log_prob(w), expected)
-    assert q.entropy().item() == pytest.approx(theirs.entropy().sum())
+    assert q.entropy().item() == pytest.approx(reference.entropy().sum())
 
 
 def test_draws_have_the_distribution_function_of_scipy_far_into_the_tails():

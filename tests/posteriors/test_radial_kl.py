@@ -220,8 +220,8 @@ def test_far_away_the_gradient_is_that_of_the_first_order(shift):
     analytic = torch.autograd.grad(radial_kl(a, s), [a, s])
     first_order = torch.autograd.grad(first_order_kl(a, s), [a, s])
     # The second order is of the order D / shift^2.
-    for ours, theirs in zip(analytic, first_order, strict=True):
-        torch.testing.assert_close(ours, theirs, rtol=1e-12, atol=10 * D / shift**2)
+    for ours, expected in zip(analytic, first_order, strict=True):
+        torch.testing.assert_close(ours, expected, rtol=1e-12, atol=10 * D / shift**2)
 
 
 def test_the_tip_of_the_cone_has_subgradient_zero_and_slopes_beside_it():
