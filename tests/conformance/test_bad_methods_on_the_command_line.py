@@ -142,12 +142,12 @@ WRITTEN = [
 ]
 
 
-@pytest.mark.parametrize(("name", "words"), WRITTEN)
-def test_what_a_class_does_wrong_is_one_line_and_the_other_runs_go_on(name, words, command):
+@pytest.mark.parametrize(("name", "message"), WRITTEN)
+def test_what_a_class_does_wrong_is_one_line_and_the_other_runs_go_on(name, message, command):
     bad, good = recipe(name), recipe("theirs:Good", name="good")
     code, _, err = command(*run(bad, good))
     assert (code, len(err)) == (1, 1), err
-    assert re.match(rf"vcl-radial: bad seed 0: {words}", err[0]), err[0]
+    assert re.match(rf"vcl-radial: bad seed 0: {message}", err[0]), err[0]
     assert finished() == {"good"}
 
 
@@ -167,15 +167,15 @@ def test_the_traceback_waits_in_the_runs_folder_until_the_next_attempt(name, com
 
 
 def test_a_method_that_was_edited_is_another_run_and_both_are_told_apart(command):
-    own, code = recipe("theirs:Own", name="own"), METHODS + "\n\nclass Own(Good):\n    pass\n"
+    edited, code = recipe("theirs:Own", name="own"), METHODS + "\n\nclass Own(Good):\n    pass\n"
     for text, runs in ((code, 1), (code, 1), (code + "# edited\n", 2)):
         Path("theirs.py").write_text(text)
         sys.modules.pop("theirs", None)
-        assert command(*run(own))[0] == 0
-        found, passed_over = gather(Path("runs"))
-        assert len({run.method for run in found}) == len(found) == runs
+        assert command(*run(edited))[0] == 0
+        runs_read, passed_over = gather(Path("runs"))
+        assert len({run.method for run in runs_read}) == len(runs_read) == runs
         assert passed_over == []
-    assert {run.method[:9] for run in found} == {"own (code"}
+    assert {run.method[:9] for run in runs_read} == {"own (code"}
 
 
 def test_a_posterior_that_breaks_is_named_with_its_place(command):
@@ -183,9 +183,9 @@ def test_a_posterior_that_breaks_is_named_with_its_place(command):
         "from vcl_radial.posteriors import Gaussian\n\n\nclass Broken(Gaussian):\n"
         "    def closed_kl(self, prior):\n        return self.nothing.sum()\n"
     )
-    own = recipe("vcl", name="own")
-    Path(own).write_text('strategy = "vcl"\nposterior = "theirs:Broken"\n')
-    code, _, err = command(*run(own))
+    edited = recipe("vcl", name="own")
+    Path(edited).write_text('strategy = "vcl"\nposterior = "theirs:Broken"\n')
+    code, _, err = command(*run(edited))
     assert (code, len(err)) == (1, 1), err
     assert "no attribute 'nothing' (theirs.py, line 6, in closed_kl)" in err[0]
     assert "vcl-radial check" in err[0]
@@ -233,34 +233,34 @@ WHEN_MADE = [
 ]
 
 
-@pytest.mark.parametrize(("strategy", "options", "words"), AT_ONCE)
+@pytest.mark.parametrize(("strategy", "options", "message"), AT_ONCE)
 def test_what_a_recipe_names_wrongly_is_one_line_before_any_run_starts(
-    strategy, options, words, command
+    strategy, options, message, command
 ):
     bad = recipe(strategy, options)
     code, out, err = command(*run(bad, recipe("theirs:Good", name="good")), "--seeds", "3")
     assert (code, out, len(err)) == (1, "", 1), err
     assert err[0].startswith("vcl-radial: bad: ")
-    assert words in err[0]
+    assert message in err[0]
     assert not Path("runs").exists()
     code, out, err = command("check", bad)
     assert (code, out, len(err)) == (1, "", 1), err
-    assert words in err[0]
+    assert message in err[0]
 
 
-@pytest.mark.parametrize(("strategy", "options", "words"), WHEN_MADE)
+@pytest.mark.parametrize(("strategy", "options", "message"), WHEN_MADE)
 def test_what_a_constructor_refuses_is_one_line_before_any_run_trains_and_from_check(
-    strategy, options, words, command
+    strategy, options, message, command
 ):
     bad = recipe(strategy, options)
     code, _, err = command(*run(recipe("theirs:Good", name="good"), bad), "--seeds", "2")
     assert (code, len(err)) == (1, 1), err
     assert err[0].startswith("vcl-radial: bad: ")
-    assert words in err[0]
+    assert message in err[0]
     assert finished() == set()
     code, out, err = command("check", bad)
     assert (code, out, len(err)) == (1, "", 1), err
-    assert words in err[0]
+    assert message in err[0]
 
 
 def test_all_methods_that_a_recipe_names_wrongly_are_named_at_once(command):

@@ -172,10 +172,10 @@ def test_a_family_that_is_in_order_passes_every_check(family):
 
 @pytest.mark.parametrize("family", FAULTS, ids=lambda family: family.__name__)
 def test_a_fault_of_a_family_is_found_by_its_own_check_and_named(family):
-    check_of_it, words = FAULTS[family]
+    check_of_it, message = FAULTS[family]
     verdict = outcomes(family)[f"posterior's {check_of_it}"]
     assert verdict.outcome == "fault", verdict
-    assert re.search(words, verdict.message), verdict
+    assert re.search(message, verdict.message), verdict
 
 
 def test_every_check_of_a_family_can_fail():
@@ -203,12 +203,12 @@ def test_a_posterior_of_ones_own_is_checked_and_carried_by_vcl(own_posterior):
     verdicts = list(iter_verdicts(recipe, [SEVERAL_HEADS]))
     assert [v for v in verdicts if v.outcome == "fault"] == []
     assert [v.name for v in verdicts[: len(LOOKS)]] == list(LOOKS)
-    (found,) = [v for v in verdicts if v.name == "consolidates"]
-    assert "is random" in found.message  # the heads' first prior is Gaussian: no closed form
+    (verdict,) = [v for v in verdicts if v.name == "consolidates"]
+    assert "is random" in verdict.message  # the heads' first prior is Gaussian: no closed form
 
 
 @pytest.mark.parametrize(
-    ("name", "words"),
+    ("name", "message"),
     [
         ("own_posteriors:Part", r"is not a vcl_radial.posteriors.Posterior"),
         ("own_posteriors:Nobody", "has no 'Nobody'"),
@@ -216,8 +216,8 @@ def test_a_posterior_of_ones_own_is_checked_and_carried_by_vcl(own_posterior):
         ("nowhere_at_all:Own", "run the command in the folder"),
     ],
 )
-def test_what_is_wrong_with_the_name_of_a_posterior_is_said(name, words, own_posterior):
-    with pytest.raises(UserError, match=words):
+def test_what_is_wrong_with_the_name_of_a_posterior_is_said(name, message, own_posterior):
+    with pytest.raises(UserError, match=message):
         list(iter_verdicts(recipe_for("vcl", {"posterior": name})))
 
 

@@ -17,39 +17,39 @@ def verdicts(name, *streams):
     return {verdict.name: verdict for verdict in iter_verdicts(recipe, streams)}
 
 
-def faults(found):
-    return {name: v.message for name, v in found.items() if v.outcome == "fault"}
+def faults(results):
+    return {name: v.message for name, v in results.items() if v.outcome == "fault"}
 
 
 def test_a_plain_method_that_is_in_order_serves_numbers_and_convolutions():
-    found = verdicts("learners_of_numbers:Good", NUMBERS, CONVOLUTIONS)
-    assert not faults(found)
-    assert found["serves"].message == "numbers, convolutions"
+    results = verdicts("learners_of_numbers:Good", NUMBERS, CONVOLUTIONS)
+    assert not faults(results)
+    assert results["serves"].message == "numbers, convolutions"
 
 
 @pytest.mark.parametrize(
-    ("name", "stream", "check", "words"),
+    ("name", "stream", "check", "cause"),
     [
         ("CountsClasses", NUMBERS, "runs", "on numbers, in task 1: "),
         ("ForgetsTheNoise", NUMBERS, "checkpoint", "has another likelihood.points after"),
         ("WantsMatrices", CONVOLUTIONS, "runs", "with convolutions, in task 1: "),
     ],
 )
-def test_a_fault_that_one_stream_alone_shows_is_named_with_it(name, stream, check, words):
-    found = verdicts(f"learners_of_numbers:{name}", SEVERAL_HEADS, stream)
-    assert list(faults(found)) == [check], faults(found)
-    assert words in faults(found)[check]
-    assert found["serves"].message == "classes with several heads"
+def test_a_fault_that_one_stream_alone_shows_is_named_with_it(name, stream, check, cause):
+    results = verdicts(f"learners_of_numbers:{name}", SEVERAL_HEADS, stream)
+    assert list(faults(results)) == [check], faults(results)
+    assert cause in faults(results)[check]
+    assert results["serves"].message == "classes with several heads"
 
 
 def test_a_mean_over_the_points_is_found_on_numbers_and_the_hook_has_its_name():
-    words = faults(verdicts("learners_of_numbers:HasAMean", NUMBERS))["accumulates"]
-    assert "though end_task() computes it from the points" in words
+    message = faults(verdicts("learners_of_numbers:HasAMean", NUMBERS))["accumulates"]
+    assert "though end_task() computes it from the points" in message
 
 
 def test_a_penalty_that_nothing_is_stored_for_is_found_in_a_plain_method():
-    words = faults(verdicts("learners_of_numbers:ForgetsToEndATask", NUMBERS))["consolidates"]
-    assert "let end_task(task) store what penalty() reads" in words
+    message = faults(verdicts("learners_of_numbers:ForgetsToEndATask", NUMBERS))["consolidates"]
+    assert "let end_task(task) store what penalty() reads" in message
 
 
 def test_what_a_class_refuses_in_a_line_it_does_not_serve():
@@ -83,8 +83,8 @@ def test_a_network_that_one_head_alone_can_use_is_not_refused(user_module):
 
 
 def test_an_avalanche_strategy_serves_classes_only():
-    found = verdicts("broken_methods:Good", SEVERAL_HEADS, NUMBERS)
-    assert "; not numbers: Good is an Avalanche strategy, which serves" in found["serves"].message
+    results = verdicts("broken_methods:Good", SEVERAL_HEADS, NUMBERS)
+    assert "; not numbers: Good is an Avalanche strategy, which serves" in results["serves"].message
 
 
 def test_a_method_that_no_stream_is_served_by_is_refused_in_its_own_words():
