@@ -5,7 +5,7 @@ import pickle
 import pytest
 
 from vcl_radial.errors import DataError, Diverged, UserError, bad_value
-from vcl_radial.runs.settings import UnknownKey
+from vcl_radial.runs.settings import Settings, validated
 
 
 @pytest.mark.parametrize("kind", [UserError, DataError, Diverged])
@@ -22,11 +22,21 @@ def test_the_error_of_a_setting_shows_key_and_value():
     assert error.key == "posterior"
 
 
+@pytest.mark.parametrize("table", [{"epoch": 1}, {}, {"epochs": "one"}])
+def test_the_error_of_a_table_has_the_key_at_fault(table):
+    class Table(Settings):
+        epochs: int
+
+    with pytest.raises(UserError) as caught:
+        validated(Table, table, "mine.toml")
+    assert caught.value.key == next(iter(table), "epochs")
+    assert str(caught.value).startswith("mine.toml: ")
+
+
 def test_the_key_of_an_error_reaches_another_process():
     for error in (
         DataError("is damaged", at="x.csv"),
         bad_value("rank", 0, "is too low"),
-        UnknownKey("mine.toml", "epoch", "epochs"),
     ):
         received = pickle.loads(pickle.dumps(error))
         assert type(received) is type(error)

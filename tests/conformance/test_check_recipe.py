@@ -37,17 +37,17 @@ def test_a_name_of_the_list_is_its_recipe_and_other_names_are_strategies():
 
 
 @pytest.mark.parametrize(
-    ("target", "settings", "words"),
+    ("target", "settings", "message"),
     [
         ("navie", {}, "unknown method 'navie'; the nearest is 'naive'"),
         ("naive", {"epoch": 1}, "unknown key 'epoch'; the nearest known one is 'epochs'"),
         ("naive", {"epochs": 0}, "epochs = 0: input should be greater"),
-        ("naive", {"evaluate_on": "test"}, "--set evaluate_on: a check brings its own data"),
+        ("naive", {"evaluate_on": "test"}, "evaluate_on: a check brings its own data"),
         ("naive", {"options": 3}, "options = 3: input should be a valid dictionary"),
     ],
 )
-def test_what_is_wrong_is_one_line(target, settings, words):
+def test_what_is_wrong_is_one_line(target, settings, message):
     with pytest.raises(UserError) as caught:
         recipe_for(target, settings)
-    assert words in str(caught.value)
+    assert message in str(caught.value)
     assert "\n" not in str(caught.value)

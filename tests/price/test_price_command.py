@@ -8,8 +8,8 @@ import pytest
 from reports.__main__ import main
 from reports.price.command import _command
 from reports.price.sequences import plan
+from vcl_radial.cli.arguments import parse_setting
 from vcl_radial.errors import UserError
-from vcl_radial.runs.planning import parse_setting
 
 SMALL = ("--set", "options.units=12")
 
@@ -108,7 +108,7 @@ def test_what_cannot_be_measured_is_said_in_a_line(tmp_path, capsys):
         ("no-such", "unknown benchmark 'no-such'"),
         ("diabetes", "has one task, and nothing is carried"),
         ("bandit-mushroom", "is no task sequence"),
-        ("silhouette", "silhouette is a recipe, not a benchmark"),
+        ("silhouette", "silhouette: is a method, not a benchmark"),
         ("split-digits-multi-head", "has a head for each task"),
     ):
         assert main(["price", benchmark, "--to", str(tmp_path / "to")]) == 1

@@ -168,7 +168,7 @@ def test_a_run_that_diverges_is_recorded_and_the_others_finish(call, monkeypatch
         (["diabetes", "--set", "hidden=50"], "hidden = 50: input should be a valid list"),
         (["diabetes", "--set", "data.validation=1.5"], "data.validation = 1.5"),
         (["diabetes", "--set", "data.splits=5"], "splits are those of a table"),
-        (["diabetes", "--device", "cuda"], "compute on a CPU only"),
+        (["diabetes", "--device", "cuda"], "they compute on a CPU"),
     ],
 )
 def test_a_mistake_is_refused_in_one_line_before_anything_is_trained(

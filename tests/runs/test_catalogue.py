@@ -7,10 +7,11 @@ import tomli_w
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from vcl_radial.cli.arguments import parse_setting
 from vcl_radial.errors import UserError
 from vcl_radial.runs import catalogue, planning, tracks
 from vcl_radial.runs.catalogue import load
-from vcl_radial.runs.planning import parse_setting, parse_settings, plan
+from vcl_radial.runs.planning import plan
 from vcl_radial.tracks.continual.specification import Run
 
 DIGITS = "split-digits-multi-head"
@@ -141,17 +142,12 @@ def test_a_setting_is_a_toml_value_or_else_a_plain_string(text, key, value):
     assert parse_setting(text) == (key, value)
 
 
-def test_two_values_of_one_key_are_refused():
-    assert parse_settings(["epochs=1", "kl_weight=2"]) == {"epochs": 1, "kl_weight": 2}
-    with pytest.raises(UserError, match="--set epochs: has two values, 1 and 2; give one"):
-        parse_settings(["epochs=1", "epochs=2"])
-
-
 @pytest.mark.parametrize("value", ["True", "False", " False"])
 def test_a_boolean_in_pythons_spelling_is_refused(value):
     # As a string, either is true.
-    with pytest.raises(UserError, match=f"options.x={value}': write true or false"):
+    with pytest.raises(UserError) as caught:
         parse_setting(f"options.x={value}")
+    assert caught.value.key == f"--set 'options.x={value}'"
 
 
 def planned(text: str) -> Run | UserError:
@@ -200,10 +196,9 @@ def test_any_text_after_set_gives_a_spec_or_one_line(text):
 
 
 @pytest.mark.parametrize(
-    ("content", "words"),
+    ("content", "message"),
     [
         ("epoch = 5\n", "unknown key 'epoch'; the nearest known one is 'epochs'"),
-        ("[recipe]\nepochs = 5\n", r"stand at the top of its file: take the line \[recipe\] away"),
         ("description = 'mine'\n", "has no keys: name a method at least"),
         ("", "has no keys: name a method at least"),
         ("options = 1\n", r"'options' must be a table"),
@@ -221,13 +216,13 @@ def test_any_text_after_set_gives_a_spec_or_one_line(text):
         ("evaluate_on = 'train'\n[stream]\ndataset = 'digits'\n", "evaluate_on = 'train'"),
     ],
 )
-def test_a_faulty_file_is_named_with_its_fault(tmp_path: Path, content, words):
+def test_a_faulty_file_is_named_with_its_fault(tmp_path: Path, content, message):
     """Of a benchmark where it has a stream, else of a method."""
     path = tmp_path / "mine.toml"
     path.write_text(content)
     of_benchmark = "stream" in content or "x = " in content
     pair = (str(path), "naive") if of_benchmark else (DIGITS, str(path))
-    with pytest.raises(UserError, match=words) as caught:
+    with pytest.raises(UserError, match=message) as caught:
         plan(pair[0], [pair[1]], [0])
     assert "mine" in str(caught.value)
     assert len(str(caught.value).splitlines()) == 1
@@ -238,8 +233,8 @@ def test_a_file_that_is_missing_a_folder_or_not_text_is_named(tmp_path: Path):
     folder.mkdir()
     binary.write_bytes(b"\xff\xfe")
     cases = ((tmp_path / "no.toml", "no such file"), (folder, "be read"), (binary, "be read"))
-    for path, words in cases:
-        with pytest.raises(UserError, match=words) as caught:
+    for path, message in cases:
+        with pytest.raises(UserError, match=message) as caught:
             load("method", str(path))
         assert str(path) in str(caught.value)
 
@@ -280,7 +275,7 @@ def test_a_byte_order_mark_is_no_part_of_a_recipe(tmp_path, mark):
 
 
 @pytest.mark.parametrize(
-    ("content", "words"),
+    ("content", "message"),
     [
         ('strategy = "naive"'.encode("utf-16"), "write it in UTF-8"),
         (b"a = " + b"[" * 100_000, "nested too deeply"),
@@ -288,10 +283,10 @@ def test_a_byte_order_mark_is_no_part_of_a_recipe(tmp_path, mark):
         (b"\0", "not valid TOML"),
     ],
 )
-def test_a_file_that_is_no_plain_toml_is_one_line(tmp_path, content, words):
+def test_a_file_that_is_no_plain_toml_is_one_line(tmp_path, content, message):
     (tmp_path / "mine.toml").write_bytes(content)
     for kind in ("benchmark", "method", "sweep"):
-        with pytest.raises(UserError, match=words) as fault:
+        with pytest.raises(UserError, match=message) as fault:
             load(kind, str(tmp_path / "mine.toml"))
         assert len(str(fault.value)) < 500
 

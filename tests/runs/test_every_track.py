@@ -133,8 +133,10 @@ def results(run, out: Path) -> dict[str, object]:
 
 @pytest.mark.usefixtures("no_report")
 def test_python_makes_the_files_of_the_command_and_reads_those_that_it_wrote(tiny, tmp_path):
-    given = {"settings": tiny.settings, "data_dir": tiny.data_dir}
-    made = vr.run(tiny.benchmark, tiny.method, seeds=2, out="python", jobs=1, device="cpu", **given)
+    common = {"settings": tiny.settings, "data_dir": tiny.data_dir}
+    made = vr.run(
+        tiny.benchmark, tiny.method, seeds=2, out="python", jobs=1, device="cpu", **common
+    )
     assert main(tiny.command(Path("command"), "--seeds", "2")) == 0
     specs = sorted(path.relative_to("command") for path in Path("command").rglob("spec.toml"))
     assert len(specs) == 2
@@ -271,9 +273,7 @@ def test_a_damaged_checkpoint_is_named_and_its_run_starts_anew(tiny, tmp_path, c
     folder.save_checkpoint({})
     folder.checkpoint.write_bytes(folder.checkpoint.read_bytes()[:-1])
     assert [end.status for end in perform([run], tiny.context(tmp_path), 1)] == ["finished"]
-    assert (
-        f"{folder.checkpoint}: damaged (its checksum is wrong); this run" in capsys.readouterr().out
-    )
+    assert f"{folder.checkpoint}: damaged" in capsys.readouterr().out
 
 
 def test_a_checkpoint_of_another_run_is_refused_and_the_others_go_on(tiny, tmp_path):
@@ -386,12 +386,12 @@ MISTAKES = [
     (["--set", "learning_rate=-1"], "learning_rate = -1: input should be"),
     (["--set", "evaluate_on=train"], "evaluate_on = 'train': input should be"),
     (["--method", "nobody"], "'nobody'"),
-    (["--device", "cuda"], "--device cuda: "),
+    (["--device", "cuda"], "device = 'cuda' "),
 ]
 
 
-@pytest.mark.parametrize(("more", "words"), MISTAKES, ids=[words for _, words in MISTAKES])
-def test_a_mistake_is_one_line_with_its_mend(tiny, tmp_path, capsys, more, words):
+@pytest.mark.parametrize(("more", "message"), MISTAKES, ids=[message for _, message in MISTAKES])
+def test_a_mistake_is_one_line_with_its_fix(tiny, tmp_path, capsys, more, message):
     if "cuda" in more:
         import torch
 
@@ -399,5 +399,5 @@ def test_a_mistake_is_one_line_with_its_mend(tiny, tmp_path, capsys, more, words
             pytest.skip("there is a CUDA device")
     assert main([*tiny.command(tmp_path / "runs"), *more]) == 1
     (line,) = capsys.readouterr().err.splitlines()
-    assert words in line
+    assert message in line
     assert not (tmp_path / "runs").exists()

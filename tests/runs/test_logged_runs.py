@@ -135,14 +135,16 @@ def test_wandb_stays_offline_keeps_its_id_and_changes_nothing(tmp_path: Path):
 
 def test_a_missing_package_is_one_line(tmp_path: Path, monkeypatch):
     monkeypatch.setitem(sys.modules, "wandb", None)
-    with pytest.raises(UserError, match="--log wandb: the package is missing; pip install wandb"):
+    with pytest.raises(UserError) as caught:
         perform(tiny_run(), RunContext(tmp_path, log=("wandb",)))
+    assert caught.value.key == "log"
 
 
 def test_a_variable_that_wandb_refuses_is_named(tmp_path: Path, monkeypatch):
     monkeypatch.setenv("WANDB_MODE", "bogus")
-    with pytest.raises(UserError, match=r"--log wandb: \$WANDB_MODE: Input should be 'online'"):
+    with pytest.raises(UserError) as caught:
         perform(tiny_run(), RunContext(tmp_path, log=("wandb",)))
+    assert caught.value.key == "log = 'wandb': $WANDB_MODE"
 
 
 def test_a_log_that_cannot_be_written_is_one_line(tmp_path: Path):
@@ -150,12 +152,13 @@ def test_a_log_that_cannot_be_written_is_one_line(tmp_path: Path):
     folder = RunFolder(tmp_path, run).path
     folder.mkdir(parents=True)
     (folder / "tensorboard").write_text("in the way")
-    with pytest.raises(UserError, match="tensorboard: cannot be written: File exists"):
+    with pytest.raises(UserError) as caught:
         perform(run, RunContext(tmp_path, log=("tensorboard",)))
+    assert caught.value.key == str(folder / "tensorboard")
 
 
 def test_the_command_line_offers_the_loggers_there_are_and_none_for_lanes(tmp_path: Path, capsys):
     assert set(OFFERED) == set(LOGGERS)
     assert main(["run", MULTI_HEAD, "--log", "wandb", "--lanes", "2", "--out", str(tmp_path)]) == 1
-    assert "--log: lanes train as one program and log nothing" in capsys.readouterr().err
+    assert "lanes = 2 trains runs as one program, which logs nothing" in capsys.readouterr().err
     assert not any(tmp_path.iterdir())

@@ -18,7 +18,7 @@ def test_runs_that_were_finished_without_a_logger_are_counted(tmp_path: Path, ca
     for run in runs:
         finished(tmp_path, run)
     perform(runs, RunContext(tmp_path, log=("tensorboard",)), 1)
-    assert "--log tensorboard: 2 runs were finished before without it" in capsys.readouterr().out
+    assert "tensorboard: 2 runs were finished before" in capsys.readouterr().out
 
 
 def test_a_run_that_fails_does_not_keep_the_others_from_finishing(tmp_path: Path, capsys):
@@ -115,11 +115,12 @@ def test_an_output_folder_that_cannot_be_used_is_named_before_any_run_starts(
 ):
     (tmp_path / "file").touch()
     for out in (tmp_path / "file", tmp_path / "file" / "below"):
-        with pytest.raises(UserError, match=f"{out}: cannot be made: .*--out"):
+        with pytest.raises(UserError, match=str(out)):
             perform([tiny_run()], RunContext(out), 1)
     monkeypatch.setattr(folder_module.os, "access", lambda *_: False)
-    with pytest.raises(UserError, match=r"is not writable; choose another folder with --out"):
+    with pytest.raises(UserError) as caught:
         perform([tiny_run()], RunContext(tmp_path), 1)
+    assert caught.value.key == str(tmp_path)
 
 
 def test_the_cores_counted_are_those_that_may_be_used():

@@ -109,7 +109,7 @@ def test_a_command_s_runs_on_the_nodes_of_a_cluster_have_the_bytes_of_runs_here(
 
 
 def test_without_a_cluster_at_the_address_one_line_says_so(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"--address 127\.0\.0\.1:1: no Ray cluster answers"):
+    with pytest.raises(UserError, match=r"address = '127\.0\.0\.1:1' has no Ray cluster"):
         RayExecutor(Continual(), RunContext(tmp_path), address="127.0.0.1:1")
 
 

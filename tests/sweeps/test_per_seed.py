@@ -9,6 +9,7 @@ import pytest
 from made_up import made_up
 from tiny_sweeps import DIGITS, plans_of, trials_bytes
 
+from vcl_radial.cli import arguments
 from vcl_radial.cli import run as run_command
 from vcl_radial.errors import UserError
 from vcl_radial.runs import planning
@@ -55,7 +56,7 @@ def test_every_seed_gets_the_settings_that_are_best_for_it(tmp_path: Path) -> No
     (line,) = [line for line in page.splitlines() if line.startswith("vcl-radial run")]
     options = parser.parse_args(shlex.split(line)[1:])
     assert (options.seeds, options.methods) == (range(3), [str(recipe)])
-    settings = dict(map(planning.parse_setting, options.settings))
+    settings = dict(map(arguments.parse_setting, options.settings))
     assert [run.recipe.hidden for run in planned(recipe, 3, **settings)] == [[8]] * 3
 
 

@@ -11,6 +11,7 @@ import pytest
 from tiny_sweeps import plans_of, swept
 
 from vcl_radial.cli import run as run_command
+from vcl_radial.cli.arguments import parse_setting
 from vcl_radial.data.fundus import FundusData
 from vcl_radial.errors import UserError
 from vcl_radial.runs import tracks
@@ -18,7 +19,6 @@ from vcl_radial.runs.attempt import Job, PruningThreshold, attempt
 from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.execute import execute
 from vcl_radial.runs.folder import RunFolder
-from vcl_radial.runs.planning import parse_setting
 from vcl_radial.runs.planning import plan as planned
 from vcl_radial.sweeps.folder import SweepFolder
 from vcl_radial.sweeps.report import best_command, write_sweep_report

@@ -9,6 +9,7 @@ import pytest
 from made_up import from_its_settings, made_up
 from tiny_sweeps import DIGITS, trials_bytes
 
+from vcl_radial.cli import arguments
 from vcl_radial.cli import run as run_command
 from vcl_radial.errors import UserError
 from vcl_radial.runs import catalogue, planning
@@ -83,7 +84,7 @@ def test_the_command_of_the_report_runs_the_best_configuration_on_test_data(
     run_command.add(parser.add_subparsers())
     _, *words = shlex.split(best_command(Continual(), one, best, tmp_path / DIGITS))
     options = parser.parse_args(words)
-    settings = dict(map(planning.parse_setting, options.settings))
+    settings = dict(map(arguments.parse_setting, options.settings))
     runs = planning.plan(options.benchmark, options.methods, options.seeds, settings)
     wanted = study.plan.run(best.parameters, 0)
     assert len(runs) == 5

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -17,16 +15,6 @@ if TYPE_CHECKING:
 MOST = 100_000
 """The largest number for options that count seeds, trials or jobs."""
 
-_OPTIONS = {
-    "seeds": "--seeds",
-    "methods": "--method",
-    "jobs": "--jobs",
-    "device": "--device",
-    "out": "--out",
-    "data_dir": "--data-dir",
-}
-"""Options that users may mistake for keys of a recipe, by their names in parsed arguments."""
-
 DONE, FAILED, MISUSED, INTERRUPTED = 0, 1, 2, 130
 
 
@@ -35,31 +23,12 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, *args: Any, **settings: Any) -> None:
         super().__init__(*args, **{"allow_abbrev": False, **settings})
-        self._arguments: list[str] = []
-
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
-        """Parse as usual, but let the parser of a command report its unknown arguments itself."""
-        self._arguments = list(sys.argv[1:] if args is None else args)
-        namespace, unknown = super().parse_known_args(args, namespace)
-        if unknown and self._subparsers is None:
-            self.error(f"unrecognized arguments: {' '.join(unknown)}{self._nearest(unknown)}")
-        return namespace, unknown
-
-    def _nearest(self, unknown: list[str]) -> str:
-        options = [name for name in self._option_string_actions if name.startswith("--")]
-        for word in unknown:
-            if near := get_close_matches(word.partition("=")[0], options, 1):
-                return f"; the nearest known one is {near[0]}"
-        return ""
 
     def error(self, message: str) -> NoReturn:
         """Print the fault and exit with code 2."""
-        several = {
-            o for action in self._actions if action.nargs == "+" for o in action.option_strings
-        }
-        option = next((a for a in reversed(self._arguments) if a in several), None)
-        if message.startswith("the following arguments are required") and option is not None:
-            message += f"; put it before {option}, which takes all words that follow"
+        lists = [action.option_strings[0] for action in self._actions if action.nargs == "+"]
+        if message.startswith("the following arguments are required") and lists:
+            message += f"; put it before {', '.join(lists)}: they take all words that follow"
         # An argument may hold line breaks; the message stays one line.
         self.exit(MISUSED, f"{self.prog}: {visible(message)} (see {self.prog} --help)\n")
 
@@ -180,15 +149,41 @@ def settings_of(options: argparse.Namespace) -> dict[str, Any]:
     """Parse the keys and values of `--set`.
 
     Raises:
-        UserError: a text is no `KEY=VALUE`, or its key belongs to an option, as `seed`, `methods`.
+        UserError: a text is no `KEY=VALUE`, or a key has two values.
     """
-    from vcl_radial.runs.planning import parse_settings
-
-    settings = parse_settings(options.settings)
-    for key in settings:
-        for name in {key, f"{key}s"} & _OPTIONS.keys() & vars(options).keys():
-            raise UserError(f"--set {key}: is no key of a recipe; use {_OPTIONS[name]}")
+    settings: dict[str, Any] = {}
+    for text in options.settings:
+        key, value = parse_setting(text)
+        if key in settings:
+            both = f"{settings[key]!r} and {value!r}"
+            raise UserError(f"has two values, {both}; give one", at=f"--set {key}")
+        settings[key] = value
     return settings
+
+
+def parse_setting(text: str) -> tuple[str, Any]:
+    """Parse `key=value` of the command line; the value is TOML, or else a plain string.
+
+    Raises:
+        UserError: there is no `=`, the text is not UTF-8, or the value is Python's True or False
+            (both would be true as strings).
+    """
+    from vcl_radial.files.reading import parse_toml
+    from vcl_radial.runs.catalogue import is_unicode
+
+    key, equals, value = text.partition("=")
+    if not is_unicode(text):
+        raise UserError("is not valid UTF-8; write it in UTF-8", at=f"--set {text!a}")
+    if not equals or not key.strip():
+        raise UserError("write key=value, for example --set epochs=40", at=f"--set {text!r}")
+    try:
+        table = parse_toml(f"value = {value}")
+    except ValueError:
+        if value.strip() in ("True", "False"):
+            raise UserError("write true or false, as in TOML", at=f"--set {text!r}") from None
+        return key.strip(), value
+    # More than one key: the value holds a line break, so it is not TOML but a plain string.
+    return key.strip(), table["value"] if len(table) == 1 else value
 
 
 def add_tuned(parser: argparse.ArgumentParser) -> None:

@@ -58,7 +58,7 @@ def recipe_for(target: str | type[Any], settings: Mapping[str, Any] | None = Non
         if key.startswith("options."):
             options[key.removeprefix("options.")] = value
         elif key.startswith("stream.") or key == "evaluate_on":
-            raise UserError(f"--set {key}: a check brings its own data; set keys of the recipe")
+            raise UserError(f"{key}: a check brings its own data; set keys of the recipe")
         else:
             recipe[key] = value
     if options:

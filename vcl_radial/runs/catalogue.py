@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from vcl_radial.files.reading import read_toml
 from vcl_radial.runs import tracks
 from vcl_radial.runs.keys import declared
 from vcl_radial.runs.kinds import Kind, check_kind, kind_of
-from vcl_radial.runs.settings import UNNAMED_TABLE, UnknownKey
+from vcl_radial.runs.settings import UNNAMED_TABLE
 from vcl_radial.runs.spec import DEFAULT_TRACK
 from vcl_radial.runs.track import AnyTrack
 
@@ -171,27 +171,6 @@ def keys_of(track: AnyTrack) -> dict[str, Collection[str]]:
     return {name: getattr(model, "model_fields", {}).keys() for name, model in models.items()}
 
 
-def unknown_key_error(error: UnknownKey, track: AnyTrack) -> UserError:
-    """The error for a key that a track does not know; it names the tracks that do."""
-    knowing = []
-    for name in tracks.names():
-        for table, keys in keys_of(tracks.find(name)).items():
-            prefix = "" if table == UNNAMED_TABLE else f"{table}."
-            if error.key in {f"{prefix}{key}" for key in keys}:
-                knowing.append(name)
-    if not knowing:
-        return error
-    return UserError(
-        f"{error.where}: {error.key!r} is a key of {_list_tracks(knowing)}, and this benchmark is "
-        f"one of {track.name}; leave it out"
-    )
-
-
-def _list_tracks(names: Sequence[str]) -> str:
-    """Join names of tracks to a phrase: "the tracks bandits and regression"."""
-    return f"the track{'s' if len(names) > 1 else ''} {' and '.join(names)}"
-
-
 def _path(kind: Kind, name: str, track: str) -> Path:
     if name.endswith(".toml"):
         return Path(name)
@@ -235,7 +214,7 @@ def check_name(name: str, kind: Kind, track: str, user: str = "this benchmark") 
     check_kind(name, kind, next((k for k in _FOLDERS if known[k]), None))
     if other_tracks := known["method"]:
         raise UserError(
-            f"{name!r} is a method of {_list_tracks(other_tracks)}, and {user} takes those of "
+            f"{name!r} is a method of {' and '.join(other_tracks)}, and {user} takes those of "
             f"{track} (see `vcl-radial list`)"
         )
 
@@ -251,11 +230,6 @@ def track_of(benchmark: Entry) -> AnyTrack:
     Raises:
         UserError: there is no such track.
     """
-    if "track" not in benchmark.table and "data" in benchmark.table:
-        raise UserError(
-            f"{benchmark.path}: has a table [data], so name its track, for example "
-            f'track = "{tracks.names()[-1]}"; a stream of images has a table [stream]'
-        )
     try:
         return tracks.find(benchmark.track)
     except UserError as error:

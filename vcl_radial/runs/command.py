@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from vcl_radial.config.command_lines import command_line, set_arguments
-from vcl_radial.errors import UserError
+from vcl_radial.errors import UserError, bad_value
 from vcl_radial.runs import catalogue, planning
 from vcl_radial.runs.attempt import RunOutcome
 from vcl_radial.runs.context import RunContext
@@ -139,14 +139,14 @@ def check_options(
     """
     if under_torchrun() and not track.has_peers:
         raise UserError(
-            f"torchrun: a run of {benchmark} uses one process; start it without torchrun"
+            f"a run of {benchmark} uses one process; start it without torchrun", at="torchrun"
         )
     if under_torchrun() and (jobs or 1) > 1:
-        raise UserError("--jobs is for a single process: leave it out under torchrun")
+        raise bad_value("jobs", jobs, "is for a single process: leave it out under torchrun")
     if log and (lanes or 1) > 1:
-        raise UserError("--log: lanes train as one program and log nothing; use --lanes 1")
+        raise bad_value("lanes", lanes, "trains runs as one program, which logs nothing: set 1")
     if (lanes or 1) > 1 and not track.has_lanes:
-        raise UserError(f"--lanes: runs of {benchmark} train one by one; use --lanes 1")
+        raise bad_value("lanes", lanes, f"is impossible: runs of {benchmark} train one by one")
     check_device(track, benchmark, device)
 
 
@@ -157,7 +157,7 @@ def check_device(track: AnyTrack, benchmark: str, device: str) -> None:
         UserError: the track does not support the device.
     """
     if device not in ("auto", *track.devices):
-        raise UserError(f"--device {device}: runs of {benchmark} compute on a CPU only")
+        raise bad_value("device", device, f"is not for runs of {benchmark}: they compute on a CPU")
 
 
 def under_torchrun() -> bool:
@@ -175,9 +175,11 @@ def _jobs_of(methods: Sequence[planning.NamedMethod], jobs: int | None) -> int |
     if not local:
         return jobs
     if (jobs or 1) > 1:
-        raise UserError(
-            f"jobs = {jobs}: worker processes cannot import {local[0]}, which this script or "
-            "notebook defines: leave jobs out, or put the class into a file and import it"
+        raise bad_value(
+            "jobs",
+            jobs,
+            f"is impossible: worker processes cannot import {local[0]}, which this script or "
+            "notebook defines: leave jobs out, or put the class into a file and import it",
         )
     return 1
 

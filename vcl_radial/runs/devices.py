@@ -6,7 +6,7 @@ import ctypes
 import sys
 from importlib import metadata
 
-from vcl_radial.errors import UserError
+from vcl_radial.errors import bad_value
 from vcl_radial.runs.executor import MakeExecutor
 from vcl_radial.runs.track import AnyTrack
 
@@ -41,7 +41,7 @@ def usable_device(choice: str) -> str:
         if torch.cuda.is_available():
             return "cuda"
     if choice == "cuda":
-        raise UserError("--device cuda: PyTorch finds no CUDA device here; use --device cpu")
+        raise bad_value("device", choice, "needs a CUDA device, and PyTorch finds none; use cpu")
     return "cpu"
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from vcl_radial.errors import UserError
 from vcl_radial.runs import environment
 from vcl_radial.runs.context import RunContext
-from vcl_radial.runs.folder import RESTART, DamagedCheckpoint, RunFolder, discard_damaged
+from vcl_radial.runs.folder import RESTART, DamagedCheckpoint, RunFolder
 from vcl_radial.runs.loggers import Log, logged
 from vcl_radial.runs.spec import RunSpec
 from vcl_radial.runs.states import difference, structure
@@ -51,10 +51,7 @@ def execute(
     training = track.open(run, context, show)
     # The others must not read before the first process has written what `open` makes.
     peers.wait()
-    state = _state(folder, context)
-    folder.engines = environment.engines_with(folder.engines, context.device)
-    if state is not None:
-        _load(folder, training, state, context)
+    _resume(folder, training, context)
     peers.wait()
     if peers.is_first:
         folder.start()  # only now: a spec that does not fit its data leaves no folder behind
@@ -94,10 +91,7 @@ def execute_together(
         training = together.lanes[lane]
         folder.start()
         try:
-            state = _state(folder, context)
-            folder.engines = environment.engines_with(folder.engines, context.device)
-            if state is not None:
-                _load(folder, training, state, context)
+            _resume(folder, training, context)
         except UserError as error:  # only this run has the fault; the others continue
             faults[lane] = str(error)
             together.leave_out(lane)
@@ -126,24 +120,24 @@ def _prepare(context: RunContext) -> None:
     gc.collect()
 
 
-def _state(folder: RunFolder[Any], context: RunContext) -> dict[str, Any] | None:
-    """The checkpoint; None where it is missing or damaged, so that the run starts again."""
-    try:
-        return folder.load_checkpoint()
-    except DamagedCheckpoint:
-        if context.peers.is_first:
-            discard_damaged(folder.checkpoint)
-        return None
+def _resume(folder: RunFolder[Any], training: Training, context: RunContext) -> None:
+    """Resume from the checkpoint, if there is one, and warn if several engines have computed it.
 
-
-def _load(
-    folder: RunFolder[Any], training: Training, state: dict[str, Any], context: RunContext
-) -> None:
-    """Resume from a checkpoint, and warn if several engines have computed its steps.
+    A damaged checkpoint is deleted, and the run starts again.
 
     Raises:
         UserError: the checkpoint does not fit the code.
     """
+    state = None
+    try:
+        state = folder.load_checkpoint()
+    except DamagedCheckpoint:
+        if context.peers.is_first:
+            print(f"{folder.checkpoint}: damaged; this run starts again", flush=True)
+            folder.checkpoint.unlink(missing_ok=True)
+    folder.engines = environment.engines_with(folder.engines, context.device)
+    if state is None:
+        return
     if context.peers.is_first:
         environment.warn_if_mixed(folder.checkpoint, folder.engines)
     cause: Exception | None = None

@@ -89,7 +89,7 @@ def check_page(page: Path, comes_with: Iterable[str], mark: str | None = None) -
         ours = False
     if not ours:
         raise UserError(
-            f"{page}: exists, and this command has not written it; choose another folder with --to"
+            f"{page}: exists, and this command has not written it; choose another folder"
         )
 
 
@@ -101,28 +101,17 @@ def check_output(out: Path) -> None:
     """
     made = [folder for folder in (out, *out.parents) if not folder.exists()]
     try:
-        out.mkdir(parents=True, exist_ok=True)
-        writable = os.access(out, os.W_OK | os.X_OK)
-    except OSError as error:
-        raise UserError(
-            f"{out}: cannot be made: {error.strerror}; choose another folder with --out"
-        ) from None
+        make_folder(out)
+        if not os.access(out, os.W_OK | os.X_OK):
+            raise UserError("is not writable; choose another folder", at=out)
     finally:
         for folder in made:
             with suppress(OSError):  # another command has put something there
                 folder.rmdir()
-    if not writable:
-        raise UserError(f"{out}: is not writable; choose another folder with --out")
 
 
 class DamagedCheckpoint(UserError):
     """A checkpoint was cut off or changed after it was written."""
-
-
-def discard_damaged(checkpoint: Path) -> None:
-    """Report that a checkpoint is damaged, and delete it."""
-    print(f"{checkpoint}: damaged (its checksum is wrong); this run starts again", flush=True)
-    checkpoint.unlink(missing_ok=True)
 
 
 R = TypeVar("R", bound=RunSpec)
@@ -292,7 +281,7 @@ def load_state(path: Path, stamp: Mapping[str, Any], owner: str) -> dict[str, An
         raise UserError(f"{path}: cannot be read: {error.strerror}") from None
     checksum, data = content[:32], content[32:]
     if hashlib.sha256(data).digest() != checksum:
-        raise DamagedCheckpoint(f"{path}: damaged (its checksum is wrong); {RESTART}")
+        raise DamagedCheckpoint(f"damaged (its checksum is wrong); {RESTART}", at=path)
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as parts:  # torch.save does not compress them
             size = sum(part.file_size for part in parts.infolist())

@@ -9,15 +9,12 @@ from vcl_radial.errors import UserError
 
 Kind = Literal["benchmark", "method", "sweep"]
 
-_FIXES: Mapping[tuple[Kind, Kind], str] = {
-    ("benchmark", "method"): "is a recipe, not a benchmark: vcl-radial run BENCHMARK --method {}",
-    ("benchmark", "sweep"): "is a sweep: vcl-radial sweep {}",
-    ("method", "benchmark"): "is a benchmark, not a method: vcl-radial run {} --method NAME",
-    ("method", "sweep"): "is a sweep, not a method: vcl-radial sweep {}",
-    ("sweep", "benchmark"): "is a benchmark, not a sweep: vcl-radial run {}",
-    ("sweep", "method"): "is a recipe, not a sweep: vcl-radial run BENCHMARK --method {}",
+_USE: Mapping[Kind, str] = {
+    "benchmark": "`vcl-radial run {}`",
+    "method": "`vcl-radial run BENCHMARK --method {}`",
+    "sweep": "`vcl-radial sweep {}`",
 }
-"""Fault and fix, by the expected kind and the actual one."""
+"""The command that takes a file of this kind."""
 
 
 def kind_of(table: Mapping[str, Any]) -> Kind | None:
@@ -36,4 +33,5 @@ def check_kind(name: str, expected: Kind, actual: Kind | None) -> None:
         UserError: the kinds differ; the message names the command that takes it.
     """
     if actual is not None and actual != expected:
-        raise UserError(f"{name} {_FIXES[expected, actual].format(name)}")
+        use = _USE[actual].format(name)
+        raise UserError(f"is a {actual}, not a {expected}: {use} takes it", at=name)

@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from vcl_radial.errors import UserError
+from vcl_radial.errors import UserError, bad_value
 from vcl_radial.files.reading import read_bytes
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.training import Step
@@ -81,7 +81,7 @@ def _wandb(folder: RunFolder[Any], at: int) -> Iterator[Log]:
     try:
         import wandb
     except ImportError:
-        raise UserError("--log wandb: the package is missing; pip install wandb") from None
+        raise bad_value("log", "wandb", "needs the package: pip install wandb") from None
     try:
         session = wandb.init(
             project="vcl-radial",
@@ -97,9 +97,9 @@ def _wandb(folder: RunFolder[Any], at: int) -> Iterator[Log]:
     except ValidationError as error:  # wandb reads its variables as settings
         fault = error.errors()[0]
         key = "_".join(str(part).upper() for part in fault["loc"])
-        raise UserError(f"--log wandb: $WANDB_{key}: {fault['msg']}") from None
+        raise UserError(fault["msg"], at=f"log = 'wandb': $WANDB_{key}") from None
     except (wandb.Error, OSError) as error:
-        raise UserError(f"--log wandb: {' '.join(str(error).split())}") from None
+        raise UserError(" ".join(str(error).split()), at="log = 'wandb'") from None
 
     def log(step: Step) -> None:
         if step.scalars:
@@ -114,7 +114,7 @@ def _wandb(folder: RunFolder[Any], at: int) -> Iterator[Log]:
 
 
 LOGGERS: Mapping[str, Any] = {"tensorboard": _tensorboard, "wandb": _wandb}
-"""The loggers, by their names for `--log`."""
+"""The loggers, by their names for `log`."""
 
 
 @contextmanager
@@ -123,8 +123,8 @@ def _disk(folder: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise UserError(
-            f"{folder}: cannot be written: {error.strerror or error}; free space, or run without "
-            "--log"
+            f"cannot be written: {error.strerror or error}; free space, or run without loggers",
+            at=folder,
         ) from None
 
 

@@ -16,7 +16,7 @@ from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
 from typing import Any
 
-from vcl_radial.errors import UserError
+from vcl_radial.errors import UserError, bad_value
 from vcl_radial.files.reading import LARGE, read_bytes
 from vcl_radial.runs.attempt import Job, Report, RunOutcome, attempt
 from vcl_radial.runs.context import RunContext
@@ -53,7 +53,7 @@ class OnRay:
 
     def __call__(self, track: AnyTrack, context: RunContext, on_step: Report) -> RayExecutor:
         """Make the executor; results come back as files, so it reports no steps."""
-        return RayExecutor(track, context, self.address, self.jobs, self.cpus, self.gpus)
+        return RayExecutor(track, context, self)
 
 
 class RayExecutor:
@@ -66,59 +66,50 @@ class RayExecutor:
     Args:
         track: the track of the runs.
         context: the folder of results on this machine; data folder and device on the nodes.
-        address: HOST:PORT of a cluster, or None.
-        jobs: number of jobs at a time; None for as many as the cluster has room for.
-        cpus: CPU cores and threads per job.
-        gpus: GPUs per job; with a fraction several jobs share one.
+        options: the cluster, and the resources of a job.
 
     Raises:
         UserError: Ray is not installed, or no cluster answers at the address.
     """
 
-    def __init__(
-        self,
-        track: AnyTrack,
-        context: RunContext,
-        address: str | None = None,
-        jobs: int | None = None,
-        cpus: int = 1,
-        gpus: float = 0.0,
-    ) -> None:
+    def __init__(self, track: AnyTrack, context: RunContext, options: OnRay) -> None:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray sends no usage statistics
         try:
             import ray
         except ImportError:
-            raise UserError(
-                "--executor ray: Ray is missing; pip install 'vcl-radial[ray]'"
-            ) from None
+            raise UserError("is missing; pip install 'vcl-radial[ray]'", at="Ray") from None
         self._ray: Any = ray
         self._stop_ray = not ray.is_initialized()
         if self._stop_ray:
             handler = signal.getsignal(signal.SIGTERM)
             try:
-                check_reachable(address)
+                check_reachable(options.address)
                 with safe_path():
-                    _init(ray, address)
+                    _init(ray, options.address)
             except (OSError, RuntimeError, ValueError) as error:
                 reason = " ".join(str(error).split())
-                raise UserError(f"--address {address}: no Ray cluster answers: {reason}") from None
+                raise bad_value(
+                    "address", options.address, f"has no Ray cluster: {reason}"
+                ) from None
             if threading.current_thread() is threading.main_thread():
                 signal.signal(signal.SIGTERM, handler)  # Ray has replaced the handler
-        self.track = track
-        self.context, self.jobs, self.cpus, self.gpus = context, jobs, cpus, gpus
+        self.track, self.context, self.options = track, context, options
         self._task = ray.remote(_on_node).options(
-            num_cpus=cpus, num_gpus=gpus, max_retries=0, scheduling_strategy="SPREAD"
+            num_cpus=options.cpus,
+            num_gpus=options.gpus,
+            max_retries=0,
+            scheduling_strategy="SPREAD",
         )
         self._running: dict[Any, Job] = {}
 
     def room(self) -> int:
         """The number of jobs that can be submitted now; an idle cluster always takes one."""
-        most = self.jobs
+        cpus, gpus, most = self.options.cpus, self.options.gpus, self.options.jobs
         if most is None:
             resources: Mapping[str, float] = self._ray.cluster_resources()
-            most = math.floor(resources.get("CPU", 0.0) / self.cpus)
-            if self.gpus:
-                most = min(most, math.floor(resources.get("GPU", 0.0) / self.gpus))
+            most = math.floor(resources.get("CPU", 0.0) / cpus)
+            if gpus:
+                most = min(most, math.floor(resources.get("GPU", 0.0) / gpus))
         return max(most, 1) - len(self._running)
 
     def submit(self, job: Job) -> None:
@@ -128,7 +119,7 @@ class RayExecutor:
             checkpoint: Path = RunFolder(self.context.out, run).checkpoint
             if checkpoint.is_file():
                 files[str(checkpoint.relative_to(self.context.out))] = read_bytes(checkpoint, LARGE)
-        context = replace(self.context, threads=self.cpus)
+        context = replace(self.context, threads=self.options.cpus)
         work = ForkingPickler.dumps((job, self.track, context)).tobytes()
         self._running[self._task.remote(sys.path, work, files)] = job
 

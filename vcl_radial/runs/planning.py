@@ -3,25 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, Union
 
 from vcl_radial.config import outside
 from vcl_radial.errors import UserError
-from vcl_radial.files.reading import parse_toml
-from vcl_radial.runs.catalogue import (
-    Entry,
-    check_keys,
-    folder,
-    is_unicode,
-    keys_of,
-    load,
-    section,
-    track_of,
-    unknown_key_error,
-)
-from vcl_radial.runs.settings import UnknownKey
+from vcl_radial.runs.catalogue import Entry, check_keys, folder, keys_of, load, section, track_of
 from vcl_radial.runs.spec import RunSpec
 from vcl_radial.runs.track import AnyTrack
 
@@ -86,10 +74,7 @@ def plan(
         for seed in seeds:
             for variant in track.variants({**tables, "seed": seed}, beside):
                 run_tables = _with_chosen(variant, method, track, overrides)
-                try:
-                    runs.append(track.validated(run_tables))
-                except UnknownKey as error:
-                    raise unknown_key_error(error, track) from None
+                runs.append(track.validated(run_tables))
     return runs
 
 
@@ -133,14 +118,9 @@ def recipe_of(benchmark: str) -> dict[str, Any]:
     return {key: value for key, value in recipe.items() if key != "options"}
 
 
-def name_of(method: NamedMethod) -> str:
-    """The name of a method for `strategy` or `--method`."""
-    return method if isinstance(method, str) else outside.name_of("methods", method)
-
-
 def entry_of(method: type[Method]) -> Entry:
     """The catalogue entry of a class: its strategy, and a posterior that it serves."""
-    table = {"strategy": name_of(method)}
+    table = {"strategy": outside.name_of("methods", method)}
     served: frozenset[str] = getattr(method, "posteriors", frozenset())
     if served and "radial" not in served:
         table["posterior"] = "none" if "none" in served else min(served)
@@ -152,17 +132,12 @@ def _methods(names: Sequence[NamedMethod], track: AnyTrack) -> list[Entry]:
     """The TOMLs of methods, without duplicates.
 
     Raises:
-        UserError: a TOML is missing, names no method or is a benchmark, or two share a name.
+        UserError: a TOML is missing, has no keys or is a benchmark, or two share a name.
     """
     entries: dict[str, Entry] = {}
     has_strategies = "strategy" in keys_of(track)["recipe"]  # false for a track with one method
     for name in names:
         method = load("method", name, track.name) if isinstance(name, str) else entry_of(name)
-        if isinstance(method.table.get("recipe"), dict):
-            raise UserError(
-                f"{method.path}: the keys of a method stand at the top of its file: take the line "
-                "[recipe] away"
-            )
         if has_strategies and not method.table.keys() - {"description"}:
             raise UserError(
                 f'{method.path}: has no keys: name a method at least, as in strategy = "vcl"'
@@ -188,47 +163,9 @@ def tuned_keys(method: Entry, benchmark: str) -> tuple[str, str]:
     if benchmark not in tables and (tables or shipped):
         raise UserError(
             f"{method.path}: was not tuned on {benchmark} (it has no table [tuned.{benchmark}]); "
-            "find its settings with `vcl-radial sweep`, or leave --tuned out"
+            "find its settings with a sweep, or run it without tuned settings"
         )
     return "tuned", benchmark
-
-
-def parse_settings(texts: Iterable[str]) -> dict[str, Any]:
-    """Parse the settings `key=value` of a command line.
-
-    Raises:
-        UserError: a text has another form, or a key has two values.
-    """
-    settings: dict[str, Any] = {}
-    for text in texts:
-        key, value = parse_setting(text)
-        if key in settings:
-            both = f"{settings[key]!r} and {value!r}"
-            raise UserError(f"--set {key}: has two values, {both}; give one")
-        settings[key] = value
-    return settings
-
-
-def parse_setting(text: str) -> tuple[str, Any]:
-    """Parse `key=value` of the command line; the value is TOML, or else a plain string.
-
-    Raises:
-        UserError: there is no `=`, the text is not UTF-8, or the value is Python's True or False
-            (both would be true as strings).
-    """
-    key, equals, value = text.partition("=")
-    if not is_unicode(text):
-        raise UserError(f"--set {text!a}: is not valid UTF-8; write it in UTF-8")
-    if not equals or not key.strip():
-        raise UserError(f"--set {text!r}: write key=value, for example --set epochs=40")
-    try:
-        table = parse_toml(f"value = {value}")
-    except ValueError:
-        if value.strip() in ("True", "False"):
-            raise UserError(f"--set {text!r}: write true or false, as in TOML") from None
-        return key.strip(), value
-    # More than one key: the value holds a line break, so it is not TOML but a plain string.
-    return key.strip(), table["value"] if len(table) == 1 else value
 
 
 def _by_table(settings: Mapping[str, Any], table_of_data: str) -> dict[str, dict[str, Any]]:
@@ -247,7 +184,7 @@ def _by_table(settings: Mapping[str, Any], table_of_data: str) -> dict[str, dict
         elif key == "evaluate_on":
             tables["run"][key] = value
         elif key in ("options", table_of_data):
-            raise UserError(f"--set {key}: is a table; name one key of it, --set {key}.KEY=VALUE")
+            raise UserError(f"is a table; name one key of it, as in {key}.KEY", at=key)
         else:
             tables["recipe"][key] = value
     return tables

@@ -58,8 +58,8 @@ def perform(
         folders = (RunFolder(context.out, run).path / logger for run in runs if run not in todo)
         if without := sum(not folder.is_dir() for folder in folders):
             print(
-                f"--log {logger}: {without} runs were finished before without it and have no "
-                "curves; choose another folder with --out to have them"
+                f"{logger}: {without} runs were finished before without this log and have no "
+                "curves; choose another folder of results to have them"
             )
     if not todo:
         print(f"{runs[0].benchmark}: all {len(runs)} runs were finished before")

@@ -24,26 +24,6 @@ class Settings(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-class UnknownKey(UserError):
-    """A table has a key that its model does not know.
-
-    Attributes:
-        where: the file or run of the table, as passed to `validated`.
-        key: the key as the user writes it.
-        near: the nearest known key.
-    """
-
-    key: str
-
-    def __init__(self, where: str, key: str, near: str) -> None:
-        super().__init__(where)
-        self.args = where, key, near  # pickling makes the error again from these
-        self.where, self.key, self.near = where, key, near
-
-    def __str__(self) -> str:
-        return f"{self.where}: unknown key {self.key!r}; the nearest known one is {self.near!r}"
-
-
 Model = TypeVar("Model", bound=BaseModel)
 
 
@@ -70,13 +50,16 @@ def validated(model: type[Model], table: Mapping[str, Any], where: str, prefix: 
     except ValidationError as error:
         # A misspelt key is the reason why another one is missing.
         fault = min(error.errors(), key=lambda fault: fault["type"] != "extra_forbidden")
-        raise _fault_error(fault, model, table, where, prefix) from None
+        key, message = _describe(fault, model, table, prefix)
+        user_error = UserError(f"{where}: {message}")
+        user_error.key = key
+        raise user_error from None
 
 
-def _fault_error(
-    fault: ErrorDetails, model: type[BaseModel], table: Mapping[str, Any], where: str, prefix: str
-) -> UserError:
-    """The error for a fault: the key, and the nearest known key or the reason, in one line."""
+def _describe(
+    fault: ErrorDetails, model: type[BaseModel], table: Mapping[str, Any], prefix: str
+) -> tuple[str, str]:
+    """The key of a fault, and a message with the nearest known key or the reason, in one line."""
     missing = fault["type"] == "missing"
     parts = fault["loc"] if missing else _in_table(fault["loc"], table)
     names = [part for part in parts if isinstance(part, str)]
@@ -85,10 +68,10 @@ def _fault_error(
     key = key or "spec"
     if fault["type"] == "extra_forbidden":
         known = _known_keys(model, names[:-1], table)
-        near = [*names[:-1], known[nearest(names[-1], known)]]
-        return UnknownKey(where, key, prefix + _dotted(near))
+        near = prefix + _dotted([*names[:-1], known[nearest(names[-1], known)]])
+        return key, f"unknown key {key!r}; the nearest known one is {near!r}"
     if missing:
-        return UserError(f"{where}: the key {key!r} is missing")
+        return key, f"the key {key!r} is missing"
     message = fault["msg"].removeprefix("Value error, ")
     if fault["type"] == "too_short":
         message = f"give at least {fault['ctx']['min_length']}"
@@ -98,7 +81,7 @@ def _fault_error(
         message = f"{key}: {message}" if prefix else message
     elif parts or prefix:
         message = f"{key} = {fault['input']!r}: {message}"
-    return UserError(f"{where}: {message}")
+    return key, message
 
 
 def _dotted(names: Iterable[str]) -> str:
