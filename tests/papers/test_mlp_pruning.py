@@ -14,6 +14,7 @@ from reports.seeds.pruning.mlp.pruning import (
     signal_to_noise,
 )
 from reports.seeds.pruning.mlp.training import load_stream, make_network, train
+from reports.seeds.pruning.settings import MLPData
 from reports.seeds.pruning.track import runs_of
 from vcl_radial.nn import PosteriorSettings
 from vcl_radial.optimizers.natural_gradient import LEFT
@@ -34,6 +35,11 @@ def layers(seed=0, sizes=((5, 7), (3, 5))):
 
 def flat(of_layers):
     return torch.cat([part.flatten() for layer in of_layers for part in layer])
+
+
+@pytest.fixture(scope="module")
+def digits():
+    return load_stream(MLPData(dataset="digits"), None, torch.device("cpu"))
 
 
 @given(st.floats(0, 100), st.integers(0, 9))
@@ -82,10 +88,9 @@ def test_the_ratio_of_a_weight_under_dropout_does_not_depend_on_the_weight():
 
 
 @pytest.mark.parametrize("name", ["badam", "bbb"])
-def test_the_layers_read_off_are_the_network(name):
-    stream = load_stream("digits", None)
+def test_the_layers_read_off_are_the_network(name, digits):
     torch.manual_seed(0)
-    network = make_network(recipe(name, hidden=[12, 8]), stream).eval()
+    network = make_network(recipe(name, hidden=[12, 8]), digits).eval()
     if name == "badam":
         linears = [m for m in network.modules() if isinstance(m, torch.nn.Linear)]
         read = [(m.weight, m.bias) for m in linears]
@@ -96,7 +101,7 @@ def test_the_layers_read_off_are_the_network(name):
                 torch.nn.init.constant_(block.rho, -100.0)
         read = [of_layer.mean() for of_layer in weights]
     with torch.no_grad():
-        torch.testing.assert_close(logits(read, stream.x[:9]), network(stream.x[:9]))
+        torch.testing.assert_close(logits(read, digits.x[:9]), network(digits.x[:9]))
 
 
 @pytest.mark.parametrize("family", ["gaussian", "radial"])
@@ -106,11 +111,6 @@ def test_sigma_is_the_standard_deviation_of_one_weights_draws(family):
     torch.nn.init.uniform_(block.rho, -2, 0)
     drawn = block.posterior.sample(40_000).std(0)
     torch.testing.assert_close(drawn, block.weight_noise(), rtol=0.03, atol=0)
-
-
-@pytest.fixture(scope="module")
-def digits():
-    return load_stream("digits", None)
 
 
 def small(name, epochs=4):
@@ -125,10 +125,10 @@ def test_pixels_are_from_0_to_1(digits):
 def test_every_method_learns_and_half_of_its_weights_are_not_needed(name, digits):
     trained = train(small(name, 8), digits, 0)
     x, labels = digits.inputs(0, "test"), digits.labels(0, "test")
-    found = accuracies(trained, trained.scales, x, labels)
-    assert found[0] > 80
-    assert found[SHARES.index(20)] > found[0] - 10
-    assert found[-1] < 40
+    scores = accuracies(trained, trained.scales, x, labels)
+    assert scores[0] > 80
+    assert scores[SHARES.index(20)] > scores[0] - 10
+    assert scores[-1] < 40
 
 
 def test_vadam_forgets_its_initial_precision_where_no_gradient_comes(digits):

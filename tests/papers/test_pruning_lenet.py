@@ -7,8 +7,8 @@ import torch
 from reports.papers.analysis import Setting
 from reports.seeds.pruning.lenet import pruning_lenet
 from reports.seeds.pruning.lenet import training as lenet_training
-from reports.seeds.pruning.lenet.spec import LeNetRecipe, LeNetSpec
 from reports.seeds.pruning.lenet.training import LeNetTraining, load_images
+from reports.seeds.pruning.settings import LeNetRecipe, LeNetSpec
 from reports.seeds.pruning.track import Result
 from vcl_radial.errors import UserError
 from vcl_radial.nn import kl_divergence
@@ -40,7 +40,7 @@ def folder_of(out, **recipe):
 
 def trained(folder, images, on_epoch=lambda step: None):
     """The network after its epochs, before it is pruned."""
-    training = LeNetTraining(folder.run.recipe, folder.run.seed, images)
+    training = LeNetTraining(folder.run, images, print)
     steps = training.steps()
     for _ in range(folder.run.recipe.epochs):
         on_epoch(next(steps))
@@ -170,7 +170,7 @@ def test_the_kl_is_counted_once_for_all_training_images(tmp_path, monkeypatch):
     network = trained(folder, digits(folder))
     network.zero_grad()
     (kl_divergence(network, [0]) / 1298).backward()
-    radii = lenet_training._optimizer(network, folder.run.recipe).param_groups[1]["params"]
+    radii = lenet_training.make_optimizer(network, folder.run.recipe).param_groups[1]["params"]
     for kept, parameter in zip(gradients[0], radii, strict=True):
         torch.testing.assert_close(kept, parameter.grad)
 

@@ -23,14 +23,14 @@ def block():
 
 
 def test_the_log_mode_is_where_the_density_of_a_groups_own_radius_is_highest(block):
-    for g, found in enumerate(log_modes(block).tolist()):
+    for g, mode in enumerate(log_modes(block).tolist()):
         loc = block.loc[:, g].sum().item() / 2
         spread = softplus(block.rho)[:, g].square().sum().sqrt().item() / 2
         law = stats.lognorm(spread, scale=np.exp(loc))
         best = optimize.minimize_scalar(
-            lambda y, law=law: -law.logpdf(np.exp(y)), bracket=(found - 1, found + 1)
+            lambda y, law=law: -law.logpdf(np.exp(y)), bracket=(mode - 1, mode + 1)
         )
-        assert best.x == pytest.approx(found, abs=1e-4)
+        assert best.x == pytest.approx(mode, abs=1e-4)
 
 
 def test_a_layers_own_factors_stretch_all_radii_alike_and_decide_nothing(block):
@@ -44,23 +44,23 @@ def test_a_layers_own_factors_stretch_all_radii_alike_and_decide_nothing(block):
 def modes(seed=0):
     g = torch.Generator().manual_seed(seed)
     sizes = {
-        ("conv1", "rows"): 20,
-        ("conv2", "rows"): 50,
-        ("conv2", "columns"): 20,
-        ("fc1", "rows"): 500,
-        ("fc1", "columns"): 800,
-        ("fc2", "columns"): 500,
+        "conv1 rows": 20,
+        "conv2 rows": 50,
+        "conv2 columns": 20,
+        "fc1 rows": 500,
+        "fc1 columns": 800,
+        "fc2 columns": 500,
     }
     return {group: torch.randn(n, generator=g) for group, n in sizes.items()}
 
 
 def test_a_unit_is_as_strong_as_the_weaker_one_of_its_row_and_column():
-    found = modes()
-    strengths = scores(found)
-    assert {name: len(values) for name, values in strengths.items()} == SIZES
-    pair = torch.minimum(found["fc1", "rows"], found["fc2", "columns"])
+    group_modes = modes()
+    strengths = scores(group_modes)
+    assert {name: len(units) for name, units in strengths.items()} == SIZES
+    pair = torch.minimum(group_modes["fc1 rows"], group_modes["fc2 columns"])
     assert torch.equal(strengths["hidden"], pair)
-    assert torch.equal(strengths["inputs"], found["fc1", "columns"])
+    assert torch.equal(strengths["inputs"], group_modes["fc1 columns"])
 
 
 def test_without_cuts_all_units_are_left():

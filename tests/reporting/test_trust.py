@@ -8,8 +8,7 @@ import pytest
 import tomli_w
 from tiny_runs import finished, tiny_run
 
-from reports.seeds.pruning.lenet.spec import LeNetPruning
-from reports.seeds.pruning.mlp.spec import MLPPruning
+from reports.seeds.pruning.track import LeNetPruning, MLPPruning
 from vcl_radial.cli import main
 from vcl_radial.config import outside
 from vcl_radial.errors import UserError

@@ -1,14 +1,19 @@
-"""Networks that are trained, pruned and scored on the run machine, and the numbers they leave."""
+"""The tracks of networks that are trained, pruned and scored, and the results of their runs."""
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic
 
+import pandas as pd
+import torch
+
+from reports.seeds.pruning.lenet.training import LeNetTraining, load_images
+from reports.seeds.pruning.mlp.training import MLPTraining, load_stream
+from reports.seeds.pruning.settings import NUMBERS, LeNetSpec, MLPSpec, PruningSpec
 from vcl_radial.errors import DataError, UserError
 from vcl_radial.files.reading import read_json
 from vcl_radial.runs import catalogue, environment, planning
@@ -16,29 +21,24 @@ from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.folder import ENVIRONMENT, RunFolder
 from vcl_radial.runs.runner import perform
 from vcl_radial.runs.sections import Section, Table, Text
-from vcl_radial.runs.spec import RunSpec
 from vcl_radial.runs.track import Objective, R, Track
+from vcl_radial.runs.training import Step
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from reports.papers.analysis import Setting
     from vcl_radial.runs.track import FinishedRun
-
-NUMBERS = "numbers.json"
-"""What is kept of a run: plain numbers by name."""
+    from vcl_radial.runs.training import Training
 
 _HERE = Path(__file__).parent
 
 
-class PruningSpec(RunSpec):
-    """One network, trained and pruned."""
+class Pruning(Track[PruningSpec]):
+    """One network after another, trained, pruned and scored.
 
-    FILES: ClassVar[tuple[str, ...]] = (NUMBERS,)
-
-
-class Pruning(Track[R]):
-    """One network after another, trained, pruned and scored."""
+    Attributes:
+        load: function of the table `data`, the data folder and a device; returns the images.
+        training: class that is made of a run, its images and a function that reports progress.
+    """
 
     methods = ()
     step = "epoch"
@@ -47,28 +47,39 @@ class Pruning(Track[R]):
     }
     worker_modules: ClassVar[Sequence[str]] = ("vcl_radial.runs.attempt", __name__)
     has_scores_between = False
+    load: ClassVar[Callable[..., Any]]
+    training: ClassVar[Callable[..., Training]]
 
-    def scores_so_far(self, folder: RunFolder[R]) -> dict[int, float]:
+    def check_data(self, runs: Sequence[PruningSpec], data_dir: Path | None) -> None:
+        """Load the images."""
+        self.load(runs[0].data, data_dir, torch.device("cpu"))
+
+    def open(
+        self, run: PruningSpec, context: RunContext, report: Callable[[Step], None]
+    ) -> Training:
+        """A network at its start."""
+        data = self.load(run.data, context.data_dir, torch.device(context.device))
+        return self.training(run, data, report)
+
+    def scores_so_far(self, folder: RunFolder[PruningSpec]) -> dict[int, float]:
         """Return no scores: a network is scored when it is pruned."""
         return {}
 
-    def score(self, folder: RunFolder[R], objective: str) -> float | None:
+    def score(self, folder: RunFolder[PruningSpec], objective: str) -> float | None:
         """The score of the pruned network, if there are validation images."""
         value = Result.of(folder).numbers.get(objective)
         return None if value is None else float(value)
 
-    def chance(self, folder: RunFolder[R]) -> float | None:
+    def chance(self, folder: RunFolder[PruningSpec]) -> float | None:
         """The accuracy of a guess among ten classes."""
         return 90.0
 
-    def epochs(self, run: R) -> int:
+    def epochs(self, run: PruningSpec) -> int:
         """Number of epochs in the recipe."""
-        return int(getattr(run, "recipe").epochs)  # noqa: B009
+        return int(run.recipe.epochs)
 
     def read(self, path: Path, environment: Mapping[str, Any]) -> Mapping[str, pd.DataFrame]:
         """`numbers`: the single ones, by name."""
-        import pandas as pd
-
         try:
             numbers = read_json(path / NUMBERS)
         except (OSError, ValueError) as error:
@@ -78,19 +89,30 @@ class Pruning(Track[R]):
 
     def sections(self, runs: Sequence[FinishedRun], data_dir: Path | None) -> list[Section]:
         """The numbers of every run; the page of the paper's figure has more."""
-        names = list(dict.fromkeys(n for run in runs for n in run.tables["numbers"].columns))
-        rows = []
-        for run in runs:
-            (numbers,) = run.tables["numbers"].to_dict("records")
-            cells = [str(numbers.get(name, "–")) for name in names]
-            rows.append([run.method, str(run.spec.seed), *cells])
+        tables = [
+            run.tables["numbers"].assign(method=run.method, seed=run.spec.seed) for run in runs
+        ]
+        table = (
+            pd.concat(tables).set_index(["method", "seed"]).reset_index().fillna("–").astype(str)
+        )
         page = Text(f"python -m reports {runs[0].spec.benchmark}: the paper beside these runs.")
-        return [Section("Numbers", [Table(["method", "seed", *names], rows), page])]
+        return [Section("Numbers", [Table([*table], table.to_numpy().tolist()), page])]
 
 
-def numbers_file(numbers: Mapping[str, Any]) -> dict[str, str]:
-    """The result file with plain numbers by name."""
-    return {NUMBERS: json.dumps(numbers, indent=1) + "\n"}
+class LeNetPruning(Pruning):
+    """LeNet-5 pruned by the radii of its rows and columns (RDP, Table 2)."""
+
+    spec = LeNetSpec
+    load = staticmethod(load_images)
+    training = LeNetTraining
+
+
+class MLPPruning(Pruning):
+    """An MLP pruned by the signal-to-noise ratio of its weights (BAdam, Fig. 2)."""
+
+    spec = MLPSpec
+    load = staticmethod(load_stream)
+    training = MLPTraining
 
 
 @dataclass(frozen=True)
@@ -102,7 +124,7 @@ class Result(Generic[R]):
     environment: Mapping[str, Any]
 
     @classmethod
-    def of(cls, folder: RunFolder[R]) -> Result[R]:
+    def of(cls, folder: RunFolder[PruningSpec]) -> Result[R]:
         """The result in a folder of a finished run."""
         numbers, environment = (read_json(folder.path / name) for name in (NUMBERS, ENVIRONMENT))
         return cls(folder.run, numbers, environment)
@@ -155,5 +177,5 @@ def results_of(figure: str, methods: Sequence[str], setting: Setting) -> list[Re
 def minutes(results: Sequence[Result[Any]]) -> str:
     """Minutes of all trainings, and their device."""
     environments = [result.environment for result in results]
-    total = sum(where["seconds"] for where in environments) / 60
+    total = sum(entry["seconds"] for entry in environments) / 60
     return f"{total:.1f} minutes in all on {environment.distinct(environments, 'device')}"

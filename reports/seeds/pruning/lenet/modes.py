@@ -9,6 +9,7 @@ log-normal, z_g^2 = a_g b_g, and the log of its mode is its mean parameter less 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import chain
 
 import torch
 from torch import Tensor
@@ -18,35 +19,33 @@ from vcl_radial.nn.blocks import softplus
 from vcl_radial.nn.rdp import RDPBlock
 
 GROUPS = {
-    "conv1": (("conv1", "rows"), ("conv2", "columns")),
-    "conv2": (("conv2", "rows"),),
-    "inputs": (("fc1", "columns"),),
-    "hidden": (("fc1", "rows"), ("fc2", "columns")),
+    "conv1": ("conv1 rows", "conv2 columns"),
+    "conv2": ("conv2 rows",),
+    "inputs": ("fc1 columns",),
+    "hidden": ("fc1 rows", "fc2 columns"),
 }
-"""The rows (of the layer that a unit is an output of) and columns (of the next) that can drop it.
+"""Rows and columns that can drop a unit of each set: rows of the unit's layer, columns of the next.
 
-A filter of conv2 has 16 columns of fc1: the inputs, a set of its own."""
+A filter of conv2 has 16 columns of fc1: the inputs, which are another set."""
 
 
 @torch.no_grad()
 def log_modes(block: RDPBlock) -> Tensor:
-    """The log of the mode of each group's own part of the radius, `[groups]`."""
+    """The log of the mode of each group's factor of the radius, z_g, `[groups]`."""
     loc, variance = block.loc[:, :-1], softplus(block.rho[:, :-1]).square()
     return loc.sum(0) / 2 - variance.sum(0) / 4
 
 
-def all_log_modes(network: BayesianLeNet) -> dict[tuple[str, str], Tensor]:
-    """The log modes of every layer's rows and columns, where it has them, on the CPU."""
+def all_log_modes(network: BayesianLeNet) -> dict[str, Tensor]:
+    """The log modes of the rows and columns in `GROUPS`, on the CPU."""
     modes = {}
-    for name in ("conv1", "conv2", "fc1", "fc2"):
-        for kind in ("rows", "columns"):
-            block = getattr(getattr(network, name).weights, kind)
-            if block is not None:
-                modes[name, kind] = log_modes(block).cpu()
+    for group in chain(*GROUPS.values()):
+        layer, kind = group.split()
+        modes[group] = log_modes(getattr(getattr(network, layer).weights, kind)).cpu()
     return modes
 
 
-def scores(modes: Mapping[tuple[str, str], Tensor]) -> dict[str, Tensor]:
+def scores(modes: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The strength of every unit: the smaller one of the log modes of its row and column."""
     return {
         name: torch.stack([modes[group] for group in groups]).amin(0)
@@ -73,23 +72,23 @@ def choose_cuts(
         tolerance: largest total rise of the error, in percentage points.
     """
     cuts: dict[str, float] = {}
-    whole = error(units_above(strengths, cuts))
-    for place, name in enumerate(SETS, start=1):
-        limit = whole + tolerance * place / len(SETS)
+    whole_error = error(units_above(strengths, cuts))
+    for number, name in enumerate(SETS, start=1):
+        limit = whole_error + tolerance * number / len(SETS)
         ordered = strengths[name].sort().values
-        fewest, most = 0, len(ordered) - 1  # units left out: what is allowed, what may be
-        while fewest < most:
-            middle = (fewest + most + 1) // 2
-            trial = cuts | {name: _between(ordered, middle)}
+        dropped, most = 0, len(ordered) - 1
+        while dropped < most:
+            middle = (dropped + most + 1) // 2
+            trial = cuts | {name: _cut_above(ordered, middle)}
             if error(units_above(strengths, trial)) <= limit:
-                fewest = middle
+                dropped = middle
             else:
                 most = middle - 1
-        cuts[name] = _between(ordered, fewest)
+        cuts[name] = _cut_above(ordered, dropped)
     return cuts
 
 
-def _between(ordered: Tensor, dropped: int) -> float:
+def _cut_above(ordered: Tensor, dropped: int) -> float:
     """A cut above the first `dropped` strengths and below the next."""
     if dropped == 0:
         return float(ordered[0]) - 1.0

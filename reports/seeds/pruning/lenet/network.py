@@ -6,7 +6,7 @@ conv 5x5 - max pool - conv 5x5 - max pool - fully connected - ReLU - fully conne
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import astuple, dataclass, fields
 
 import torch
 from torch import Tensor, nn
@@ -83,9 +83,14 @@ class Kept:
 
     def __post_init__(self) -> None:
         """Leave out units without an input or output."""
-        places = self.inputs.view(len(self.conv2), -1) & self.conv2.unsqueeze(1)
-        object.__setattr__(self, "inputs", places.flatten())
-        object.__setattr__(self, "conv2", places.any(1))
+        by_filter = self.inputs.view(len(self.conv2), -1) & self.conv2.unsqueeze(1)
+        object.__setattr__(self, "inputs", by_filter.flatten())
+        object.__setattr__(self, "conv2", by_filter.any(1))
+
+    @classmethod
+    def whole(cls) -> Kept:
+        """All units."""
+        return cls(*(torch.ones(size, dtype=torch.bool) for size in astuple(WHOLE)))
 
     @property
     def architecture(self) -> Architecture:
@@ -103,27 +108,28 @@ class PrunedLeNet(nn.Module):
 
     def __init__(self, layers: Mapping[str, Layer], kept: Kept) -> None:
         super().__init__()
-        ways = (
-            ("conv1", kept.conv1, torch.ones(1, dtype=torch.bool)),
-            ("conv2", kept.conv2, kept.conv1),
-            ("fc1", kept.hidden, kept.inputs),
-            ("fc2", torch.ones(CLASSES, dtype=torch.bool), kept.hidden),
-        )
-        for name, outputs, inputs in ways:
+        every_class = torch.ones(CLASSES, dtype=torch.bool)
+        outputs_and_inputs = {
+            "conv1": (kept.conv1, torch.ones(1, dtype=torch.bool)),
+            "conv2": (kept.conv2, kept.conv1),
+            "fc1": (kept.hidden, kept.inputs),
+            "fc2": (every_class, kept.hidden),
+        }
+        for name, (outputs, inputs) in outputs_and_inputs.items():
             weight, bias = layers[name]
             assert bias is not None
-            left = outputs.to(weight.device)
-            self.register_buffer(f"{name}_weight", weight[left][:, inputs.to(weight.device)])
-            self.register_buffer(f"{name}_bias", bias[left])
-        # Places of the inputs that are left among those that the filters that are left give.
+            rows, columns = outputs.to(weight.device), inputs.to(weight.device)
+            self.register_buffer(f"{name}_weight", weight[rows][:, columns])
+            self.register_buffer(f"{name}_bias", bias[rows])
+        # Positions of the kept inputs among the outputs of the kept filters.
         usable = kept.inputs.view(len(kept.conv2), -1)[kept.conv2].flatten()
-        self.register_buffer("places", usable.nonzero().flatten().to(layers["fc1"][0].device))
+        self.register_buffer("positions", usable.nonzero().flatten().to(layers["fc1"][0].device))
 
     def forward(self, x: Tensor) -> Tensor:
         """Logits `[B, 10]` of images `[B, 1, 28, 28]`."""
-        of = dict(self.named_buffers())
+        buffers = dict(self.named_buffers())
         for name in ("conv1", "conv2"):
-            x = max_pool2d(conv2d(x, of[f"{name}_weight"], of[f"{name}_bias"]), 2)
-        x = x.flatten(1).index_select(1, of["places"])
-        x = relu(linear(x, of["fc1_weight"], of["fc1_bias"]))
-        return linear(x, of["fc2_weight"], of["fc2_bias"])
+            x = max_pool2d(conv2d(x, buffers[f"{name}_weight"], buffers[f"{name}_bias"]), 2)
+        x = x.flatten(1).index_select(1, buffers["positions"])
+        x = relu(linear(x, buffers["fc1_weight"], buffers["fc1_bias"]))
+        return linear(x, buffers["fc2_weight"], buffers["fc2_bias"])

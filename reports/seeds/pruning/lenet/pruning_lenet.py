@@ -6,25 +6,24 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from reports.papers.analysis import Analysis, Setting
 from reports.papers.texts import Rule, fill
 from reports.seeds.pruning.lenet.modes import GROUPS
-from reports.seeds.pruning.lenet.size import WHOLE, Architecture, Published, published
-from reports.seeds.pruning.lenet.spec import LeNetSpec
+from reports.seeds.pruning.lenet.size import WHOLE, Architecture, published
+from reports.seeds.pruning.settings import LeNetSpec
 from reports.seeds.pruning.track import Result, minutes, results_of
 from vcl_radial.metrics import mean_and_standard_error
 from vcl_radial.metrics.bimodality import bimodality_gap_fraction
 from vcl_radial.metrics.verdicts import verdict_of_figure, verdict_of_parts
-from vcl_radial.reporting.figures.drawing import DOTTED, RADIAL, Curve, find, sheet
-from vcl_radial.runs.sections import Column, Table
+from vcl_radial.reporting.figures.drawing import DOTTED, RADIAL, Curve, sheet
+from vcl_radial.runs.sections import Column, Table, with_spread
 
 LeNetResult: TypeAlias = Result[LeNetSpec]
 
-_PANELS = {
+_UNITS = {
     "conv1 rows": "filters",
     "conv2 rows": "filters",
     "fc1 rows": "hidden units",
@@ -32,14 +31,13 @@ _PANELS = {
     "fc1 columns": "inputs",
     "fc2 columns": "hidden units",
 }
-"""Rows above, columns below; each with the units that they stand for."""
-_SETS = {f"{layer} {kind}": name for name, groups in GROUPS.items() for layer, kind in groups}
+"""The units of each group: rows in the upper panels, columns in the lower ones."""
+_SETS = {group: name for name, groups in GROUPS.items() for group in groups}
 RUN_METHODS = ("rdp",)
 SIZE_MARGIN, ERROR_MARGIN = 0.1, 0.1
 """Margins of equivalence: a tenth of a published size, and 0.1 points of error, because the eight
 methods of the table lie between 0.9 and 1.1 %."""
 _BINS = 30
-_CUT = "threshold"
 _SCORES = (
     "error",
     "error_before",
@@ -50,165 +48,139 @@ _SCORES = (
 
 
 def analyse(setting: Setting) -> Analysis:
-    """Train and prune what is not finished, and hold all seeds against Table 2."""
+    """Train and prune the unfinished seeds, and compare all seeds with Table 2."""
     results = results_of("pruning-lenet", RUN_METHODS, setting)
     curves = [curve for result in results for curve in histograms(result)]
-    texts = _texts(results)
     return Analysis(
-        curves=curves, figure=draw(curves, results[0]), tables=[_table(results)], **texts
+        curves=curves, figure=draw(results[0]), tables=[_table(results)], **_texts(results)
     )
 
 
 def histograms(result: LeNetResult) -> list[Curve]:
-    """How many rows or columns there are by the log of their mode, the thresholds, and scores."""
-    numbers = result.numbers
+    """Counts of rows and columns by the log of their mode, the thresholds, and the scores."""
+    numbers, seed = result.numbers, f"seed {result.run.seed}"
     curves = []
-    for group in _PANELS:
+    for group in _UNITS:
         counts, edges = np.histogram(numbers["modes"][group], _BINS)
-        middle = (edges[1:] + edges[:-1]) / 2
-        panel = f"seed {result.run.seed}, {group}"
-        curves.append(Curve(panel, "groups", middle.tolist(), counts.astype(float).tolist()))
-        cut = numbers["cuts"][_SETS[group]]
-        curves.append(Curve(panel, _CUT, [cut], [0.0]))
-    size = _architecture(numbers)
-    kept = {f"left of {name}": float(count) for name, count in vars(size).items()}
-    scores = {key: float(numbers[key]) for key in _SCORES} | kept
-    curves.append(Curve(f"seed {result.run.seed}", "scores", [*scores], [*scores.values()]))
-    return curves
+        middles = (edges[1:] + edges[:-1]) / 2
+        curves += [
+            Curve(f"{seed}, {group}", "groups", middles.tolist(), counts.astype(float).tolist()),
+            Curve(f"{seed}, {group}", "threshold", [numbers["cuts"][_SETS[group]]], [0.0]),
+        ]
+    kept = {f"left of {name}": count for name, count in vars(_architecture(result)).items()}
+    scores = {key: numbers[key] for key in _SCORES} | kept
+    return [*curves, Curve(seed, "scores", [*scores], [*map(float, scores.values())])]
 
 
-def draw(curves: Sequence[Curve], result: LeNetResult) -> Figure:
+def draw(result: LeNetResult) -> Figure:
     """The histograms of one seed with their thresholds: Fig. 7."""
-    numbers, seed = result.numbers, result.run.seed
-    titles = []
-    for group, words in _PANELS.items():
-        modes, cut = np.asarray(numbers["modes"][group]), numbers["cuts"][_SETS[group]]
-        titles.append(f"{group}: {int((modes > cut).sum())} of {len(modes)} {words}")
-    with sheet(
-        "Rows and columns of LeNet-5 by the log of their radius' mode",
-        ["above: rows", "below: columns", "dotted: threshold", f"seed {seed}"],
-        titles,
-        per_line=3,
-        width=2.2,
-        height=1.35,
-    ) as (figure, panels):
-        for axes, group in zip(panels, _PANELS, strict=True):
-            _draw_bars(axes, curves, f"seed {seed}, {group}")
+    modes = {group: np.asarray(result.numbers["modes"][group]) for group in _UNITS}
+    cuts = {group: result.numbers["cuts"][_SETS[group]] for group in _UNITS}
+    titles = [
+        f"{group}: {(modes[group] > cuts[group]).sum()} of {len(modes[group])} {units}"
+        for group, units in _UNITS.items()
+    ]
+    notes = ["above: rows", "below: columns", "dotted: threshold", f"seed {result.run.seed}"]
+    title = "Rows and columns of LeNet-5 by the log of their radius' mode"
+    with sheet(title, notes, titles, per_line=3, width=2.2, height=1.35) as (figure, panels):
+        for axes, group in zip(panels, _UNITS, strict=True):
+            _, edges, _ = axes.hist(modes[group], _BINS, rwidth=0.9, color=RADIAL, linewidth=0)
+            axes.xaxis.set_major_locator(MaxNLocator(4))
+            axes.yaxis.set_major_locator(MaxNLocator(4, integer=True))
+            if cuts[group] > edges[0] - (edges[1] - edges[0]) / 2:
+                axes.axvline(cuts[group], color="#d55e00", linewidth=1.2, linestyle=DOTTED)
         for axes in panels[::3]:
-            axes.set_ylabel("how many")
+            axes.set_ylabel("count")
         for axes in panels[3:]:
             axes.set_xlabel("log of the mode")
     return figure
 
 
-def _draw_bars(axes: Axes, curves: Sequence[Curve], panel: str) -> None:
-    bars = find(curves, panel, "groups")
-    width = float(bars.x[1]) - float(bars.x[0])
-    axes.bar(bars.x, bars.y, 0.9 * width, color=RADIAL, linewidth=0)
-    axes.xaxis.set_major_locator(MaxNLocator(4))
-    axes.yaxis.set_major_locator(MaxNLocator(4, integer=True))
-    cut = float(find(curves, panel, _CUT).x[0])
-    if cut > float(bars.x[0]) - width:
-        axes.axvline(cut, color="#d55e00", linewidth=1.2, linestyle=DOTTED)
-
-
 def _texts(results: Sequence[LeNetResult]) -> dict[str, Any]:
-    run, rdp = results[0].run, published()[0]
-    sizes = [_architecture(result.numbers) for result in results]
+    run, table = results[0].run, published()
+    rdp, rows = table.iloc[0], list(table.itertuples())
+    sizes = [_architecture(result) for result in results]
     errors = [result.numbers["error"] for result in results]
-    flops = [size.flops(as_in_table_2=True) for size in sizes]
-    exact = [row.method for row in published() if _is_printed(row, as_in_table_2=True)]
-    plain = [row for row in published() if _is_printed(row, as_in_table_2=False)]
-    between = {group: [_between(r.numbers, group) for r in results] for group in _PANELS}
+    flops = [size.flops + size.extra for size in sizes]
+    plain = [row for row in rows if _is_printed(row, row.architecture, 0)]
+    exact = [row for row in rows if _is_printed(row, row.architecture, row.architecture.extra)]
+    gaps = {group: [_gap(result.numbers, group) for result in results] for group in _UNITS}
+    shares = (
+        f"{group} " + ", ".join(f"{100 * gap:.0f} %" for gap in group_gaps)
+        for group, group_gaps in gaps.items()
+    )
+    other = run.data.dataset != "mnist"
     numbers = {
-        "other_data": ""
-        if run.data.dataset == "mnist"
-        else f" Here it is {run.data.dataset}, not MNIST, that was used.",
+        "other_data": f" Here it is {run.data.dataset}, not MNIST, that was used." * other,
         "data": run.data,
         "recipe": run.recipe,
         "minutes": minutes(results),
         "seeds": [result.run.seed for result in results],
         "epochs": sorted({str(result.run.recipe.epochs) for result in results}),
         **{key: _spread(results, key) for key in _SCORES},
-        "rows": len(published()),
+        "rows": len(rows),
         "plain": len(plain),
         "exact": len(exact),
-        "exact_methods": exact,
+        "exact_methods": [row.method for row in exact],
         "rdp": rdp,
         "rdp_thousands": rdp.flops // 1000,
-        "rdp_flops": (rdp.architecture.flops(as_in_table_2=True), rdp.architecture.flops()),
-        "rdp_parameters": (
-            rdp.architecture.parameters(as_in_table_2=True),
-            rdp.architecture.parameters(),
-        ),
         "whole": WHOLE,
         "sizes": [str(size) for size in sizes],
-        "flops": [f"{n // 1000}K" for n in flops],
+        "flops": [f"{count // 1000}K" for count in flops],
         "errors": errors,
-        "between": "; ".join(
-            f"{group} " + ", ".join(f"{100 * share:.0f} %" for share in shares)
-            for group, shares in between.items()
-        ),
+        "between": "; ".join(shares),
     }
     rules: dict[str, Rule] = {
-        "formula": len(plain) == len(published()),
+        "formula": len(plain) == len(rows),
         "table": verdict_of_parts(
             [
                 verdict_of_figure(flops, rdp.flops, SIZE_MARGIN * rdp.flops, rounding=500),
                 verdict_of_figure(errors, rdp.error, ERROR_MARGIN, rounding=0.05),
             ]
         ),
-        "clusters": all(share <= 0.1 for shares in between.values() for share in shares),
+        "clusters": all(gap <= 0.1 for group_gaps in gaps.values() for gap in group_gaps),
     }
     return fill(__file__, numbers, rules)
 
 
-def _between(numbers: Mapping[str, Any], group: str) -> float:
+def _gap(numbers: Mapping[str, Any], group: str) -> float:
     """Fraction of modes in the middle third between the two medians beside the threshold."""
     return bimodality_gap_fraction(numbers["modes"][group], numbers["cuts"][_SETS[group]])
 
 
-def _is_printed(row: Published, *, as_in_table_2: bool) -> bool:
-    """Whether the formula gives the printed FLOPs and parameters of a row, rounded there."""
-    size = row.architecture
+def _is_printed(row: Any, size: Architecture, more: int) -> bool:
+    """Whether the formula and so much more give a row's printed FLOPs and parameters, rounded."""
     return (
-        abs(size.flops(as_in_table_2=as_in_table_2) - row.flops) < 1000
-        and abs(size.parameters(as_in_table_2=as_in_table_2) - row.parameters) < 1000
+        abs(size.flops + more - row.flops) < 1000
+        and abs(size.parameters + more - row.parameters) < 1000
     )
 
 
-def _architecture(numbers: Mapping[str, Any]) -> Architecture:
-    return Architecture(*(int(part) for part in numbers["architecture"].split("-")))
+def _architecture(result: LeNetResult) -> Architecture:
+    return Architecture(*map(int, result.numbers["architecture"].split("-")))
 
 
 def _table(results: Sequence[LeNetResult]) -> Table:
-    columns = ["method", "pruned architecture", "FLOPs", "parameters"]
-    columns += ["FLOPs as in Table 2", "parameters as in Table 2", "error (%)"]
+    columns = [Column("method", is_text=True), Column("pruned architecture", is_text=True)]
+    columns += [Column(f"{kind}{end}") for end in ("", " as in Table 2") for kind in _COUNTS]
     rows = []
     for result in results:
-        size = _architecture(result.numbers)
-        rows.append(
-            [f"ours, seed {result.run.seed}", *_row(size), f"{result.numbers['error']:.2f}"]
-        )
-    for row in published():
+        error = f"{result.numbers['error']:.2f}"
+        rows.append([f"ours, seed {result.run.seed}", *_sizes(_architecture(result)), error])
+    for row in published().itertuples():
         printed = [f"{row.flops // 1000}K", f"{row.parameters // 1000}K"]
-        cells = [str(row.architecture), *_row(row.architecture)[1:3], *printed]
-        rows.append([row.method, *cells, f"{row.error:.1f}"])
-    rows.append(["not pruned", *_row(WHOLE), _spread(results, "error_before")])
-    heads = [Column(name, is_text=name in ("method", "pruned architecture")) for name in columns]
-    return Table(heads, rows)
+        rows.append([row.method, *_sizes(row.architecture)[:3], *printed, f"{row.error:.1f}"])
+    rows.append(["not pruned", *_sizes(WHOLE), _spread(results, "error_before")])
+    return Table([*columns, Column("error (%)")], rows)
 
 
-def _row(size: Architecture) -> list[str]:
-    counts = (
-        size.flops(),
-        size.parameters(),
-        size.flops(as_in_table_2=True),
-        size.parameters(as_in_table_2=True),
-    )
-    return [str(size), *(f"{n:,}" for n in counts)]
+_COUNTS = ("FLOPs", "parameters")
+
+
+def _sizes(size: Architecture) -> list[str]:
+    counts = (size.flops, size.parameters)
+    return [str(size), *(f"{count + more:,}" for more in (0, size.extra) for count in counts)]
 
 
 def _spread(results: Sequence[LeNetResult], key: str) -> str:
-    mean, spread = mean_and_standard_error([result.numbers[key] for result in results])
-    return f"{mean:.2f}" if len(results) == 1 else f"{mean:.2f} ± {spread:.2f}"
+    return with_spread(*mean_and_standard_error(result.numbers[key] for result in results), 2)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from time import process_time
@@ -16,10 +15,9 @@ from torch.nn.functional import interpolate
 
 from reports.seeds.pruning.lenet.modes import all_log_modes, choose_cuts, scores, units_above
 from reports.seeds.pruning.lenet.network import BayesianLeNet, Kept, PointLeNet, PrunedLeNet
-from reports.seeds.pruning.lenet.size import WHOLE
-from reports.seeds.pruning.lenet.spec import LeNetData, LeNetRecipe
 from reports.seeds.pruning.lenet.start import RDPStart
-from reports.seeds.pruning.track import numbers_file
+from reports.seeds.pruning.settings import LeNetData, LeNetRecipe, LeNetSpec
+from reports.seeds.pruning.training import PruningTraining
 from vcl_radial.data.streams.datasets import load_dataset
 from vcl_radial.data.streams.preparation import hold_out, standardised
 from vcl_radial.errors import Diverged, UserError
@@ -63,38 +61,37 @@ def load_images(settings: LeNetData, data_dir: Path | None, device: torch.device
     )
 
 
-class LeNetTraining:
+class LeNetTraining(PruningTraining):
     """A network in training: minimises the mean NLL + KL(q || p) / N, then is pruned.
 
     The means start at He's initialisation.
 
     Args:
-        recipe: settings of training and pruning.
-        seed: seed of all randomness.
+        run: the run.
         images: the images by part; the test images are used only to score.
+        report: see `PruningTraining`.
 
     Raises:
         UserError: a batch is larger than the data.
     """
 
-    def __init__(self, recipe: LeNetRecipe, seed: int, images: Images) -> None:
-        self.recipe, self.images = recipe, images
+    def __init__(self, run: LeNetSpec, images: Images, report: Callable[[Step], None]) -> None:
+        super().__init__(run, report)
+        self.recipe, self.images, self.epoch = run.recipe, images, 0
         x = images.x["train"]
-        if recipe.batch_size > len(x):
+        if self.recipe.batch_size > len(x):
             raise UserError(
-                f"batch_size = {recipe.batch_size} is more than the {len(x)} training images: "
-                "choose a smaller one"
+                f"batch_size = {self.recipe.batch_size} is more than the {len(x)} training "
+                "images: choose a smaller one"
             )
         self.device = x.device
-        with seeded_rng(seed, self.device):
-            self.network = self._network()
-            self._states = _randomness()
-        self.optimizer = _optimizer(self.network, recipe)
-        self.epoch, self.seconds = 0, 0.0
-        self.numbers: dict[str, Any] = {}
+        with seeded_rng(run.seed, self.device):
+            self.network = make_network(self.recipe).to(self.device)
+            self._rng_states = _rng_states(self.device)
+        self.optimizer = make_optimizer(self.network, self.recipe)
 
     def position(self) -> Step:
-        """The step of the last epoch that is done."""
+        """The step of the last finished epoch."""
         return self._step(f"resumes after epoch {self.epoch}" if self.epoch else None)
 
     def state_dict(self) -> dict[str, Any]:
@@ -102,16 +99,16 @@ class LeNetTraining:
         return {
             "network": self.network.state_dict(),
             "optimizer": self.optimizer.state_dict(),
-            "randomness": self._states,
+            "rng_states": self._rng_states,
             "epoch": self.epoch,
             "seconds": self.seconds,
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Resume from what `state_dict` gave."""
+        """Resume from a state of `state_dict`."""
         self.network.load_state_dict(state["network"])
         self.optimizer.load_state_dict(state["optimizer"])
-        self._states = state["randomness"]
+        self._rng_states = state["rng_states"]
         self.epoch, self.seconds = state["epoch"], state["seconds"]
 
     def steps(self) -> Iterator[Step]:
@@ -120,62 +117,40 @@ class LeNetTraining:
         Raises:
             Diverged: the loss is no longer a finite number.
         """
-        images, recipe = self.images, self.recipe
-        while self.epoch < recipe.epochs:
+        x, y = self.images.x, self.images.y
+        while self.epoch < self.recipe.epochs:
             started = process_time()
-            with self._randomness():
-                x, y = images.x["train"], images.y["train"]
-                loss = _train_epoch(self.network, self.optimizer, recipe, x, y, self.epoch + 1)
-                centre = PrunedLeNet(self.network.means(), whole())
-                wrong = error(centre, images.x["validation"], images.y["validation"])
+            with seeded_rng(0, self.device):
+                _set_rng_states(self._rng_states)
+                nll = _train_epoch(
+                    self.network, self.optimizer, self.recipe, x["train"], y["train"], self.epoch
+                )
+                self._rng_states = _rng_states(self.device)
+            centre = PrunedLeNet(self.network.means(), Kept.whole())
+            wrong = error(centre, x["validation"], y["validation"])
             self.epoch += 1
             self.seconds += process_time() - started
             yield self._step(
-                f"epoch {self.epoch} of {recipe.epochs}: NLL {loss:.4f}, "
+                f"epoch {self.epoch} of {self.recipe.epochs}: NLL {nll:.4f}, "
                 f"validation error {wrong:.2f} %",
-                {"nll": loss, "validation_error": wrong},
+                {"nll": nll, "validation_error": wrong},
             )
-        with self._randomness():
-            self.numbers = prune(self.network, recipe, images)
-
-    def files(self) -> dict[str, str]:
-        """What was pruned, and the errors before and after."""
-        return numbers_file(self.numbers)
-
-    def kept(self) -> dict[str, Any]:
-        """Return nothing: no other result is kept."""
-        return {}
-
-    def facts(self) -> dict[str, Any]:
-        """Seconds of processor time of the training."""
-        return {"seconds": self.seconds}
-
-    def _network(self) -> BayesianLeNet:
-        point = PointLeNet().to(self.device)
-        start = {name: RDPStart("double", *_start(self.recipe)) for name in ("conv2", "fc1", "fc2")}
-        # The one input channel of conv1 is no group to speak of: all its weights are its column.
-        settings = {"conv1": RDPStart("row", *_start(self.recipe)), **start}
-        return BayesianLeNet(point, settings).to(self.device)
-
-    @contextmanager
-    def _randomness(self) -> Iterator[None]:
-        """Inside, the generators go on from where they were left."""
-        with seeded_rng(0, self.device):
-            _set_randomness(self._states)
-            yield
-            self._states = _randomness()
+        self.numbers = prune(self.network, self.recipe, self.images)
 
     def _step(self, news: str | None, scalars: Mapping[str, float] | None = None) -> Step:
-        current = f"epoch {min(self.epoch + 1, self.recipe.epochs)} of {self.recipe.epochs}"
-        return Step(
-            self.epoch,
-            current,
-            epoch=self.epoch,
-            epochs=self.recipe.epochs,
-            news=news,
-            scalars=scalars or {},
-            at=self.epoch,
-        )
+        done, epochs = self.epoch, self.recipe.epochs
+        message = f"epoch {min(done + 1, epochs)} of {epochs}"
+        return Step(done, message, None, done, epochs, news, scalars=scalars or {}, at=done)
+
+
+def make_network(recipe: LeNetRecipe) -> BayesianLeNet:
+    """The network before training, with radii of rows and columns."""
+    settings = recipe.length, recipe.spread, recipe.prior_scale, recipe.prior_length
+    double = RDPStart("double", *settings)
+    # The one input channel of conv1 is no group to speak of: all its weights are its column.
+    rows = RDPStart("row", *settings)
+    starts = {"conv1": rows, "conv2": double, "fc1": double, "fc2": double}
+    return BayesianLeNet(PointLeNet(), starts)
 
 
 def prune(network: BayesianLeNet, recipe: LeNetRecipe, images: Images) -> dict[str, Any]:
@@ -197,18 +172,16 @@ def prune(network: BayesianLeNet, recipe: LeNetRecipe, images: Images) -> dict[s
 
     cuts = choose_cuts(strengths, lambda kept: wrong(kept, "validation"), recipe.tolerance)
     kept = units_above(strengths, cuts)
-    test = torch.split(x["test"], _AT_A_TIME)
-    draws = torch.cat(
-        [log_predictive(network, part, recipe.eval_samples).argmax(1) for part in test]
-    )
+    batches = torch.split(x["test"], _AT_A_TIME)
+    draws = torch.cat([log_predictive(network, b, recipe.eval_samples).argmax(1) for b in batches])
     return {
-        "modes": {f"{name} {kind}": values.tolist() for (name, kind), values in modes.items()},
+        "modes": {group: values.tolist() for group, values in modes.items()},
         "cuts": cuts,
         "architecture": str(kept.architecture),
         "error": wrong(kept, "test"),
         "validation_error": wrong(kept, "validation"),
-        "error_before": wrong(whole(), "test"),
-        "validation_error_before": wrong(whole(), "validation"),
+        "error_before": wrong(Kept.whole(), "test"),
+        "validation_error_before": wrong(Kept.whole(), "validation"),
         "error_of_draws": 100 * float((draws != y["test"]).double().mean()),
     }
 
@@ -220,31 +193,13 @@ def error(network: nn.Module, x: Tensor, y: Tensor) -> float:
     return 100 * sum(int((network(x).argmax(1) != y).sum()) for x, y in parts) / len(y)
 
 
-def whole() -> Kept:
-    """All units."""
-    sizes = (WHOLE.conv1, WHOLE.conv2, WHOLE.inputs, WHOLE.hidden)
-    return Kept(*(torch.ones(size, dtype=torch.bool) for size in sizes))
-
-
-def _start(recipe: LeNetRecipe) -> tuple[float, float, float, float]:
-    return recipe.length, recipe.spread, recipe.prior_scale, recipe.prior_length
-
-
-def _optimizer(network: BayesianLeNet, recipe: LeNetRecipe) -> torch.optim.Optimizer:
-    radii = [
-        parameter
-        for block in network.modules()
-        if isinstance(block, RDPBlock)
-        for parameter in (block.loc, block.rho, block.log_concentration)
-    ]
-    radius_ids = {id(parameter) for parameter in radii}
-    rest = [parameter for parameter in network.parameters() if id(parameter) not in radius_ids]
-    return torch.optim.Adam(
-        [
-            {"params": rest, "lr": recipe.learning_rate},
-            {"params": radii, "lr": recipe.radius_learning_rate},
-        ]
-    )
+def make_optimizer(network: BayesianLeNet, recipe: LeNetRecipe) -> torch.optim.Adam:
+    """Adam with a learning rate for directions and biases, and another one for radii."""
+    blocks = [module for module in network.modules() if isinstance(module, RDPBlock)]
+    radii = [p for block in blocks for p in (block.loc, block.rho, block.log_concentration)]
+    radius_ids = set(map(id, radii))
+    others = [p for p in network.parameters() if id(p) not in radius_ids]
+    return torch.optim.Adam([{"params": others}, {"params": radii}])
 
 
 def _train_epoch(
@@ -255,36 +210,30 @@ def _train_epoch(
     y: Tensor,
     epoch: int,
 ) -> float:
-    """One epoch; returns the mean NLL of its batches."""
-    steps = len(x) // recipe.batch_size
-    rates = (recipe.learning_rate, recipe.radius_learning_rate)
-    whole_nll = torch.zeros((), device=x.device)
-    for step, rows in enumerate(_batches(recipe, x), start=(epoch - 1) * steps):
-        share = step / (recipe.epochs * steps)
-        for group, rate in zip(optimizer.param_groups, rates, strict=True):
-            group["lr"] = rate * (1 + math.cos(math.pi * share)) / 2
+    """One epoch, counted from 0; returns the mean NLL of its batches."""
+    size, steps = recipe.batch_size, len(x) // recipe.batch_size
+    batches = torch.split(torch.randperm(len(x)).to(x.device)[: steps * size], size)
+    total = torch.zeros((), device=x.device)
+    for step, rows in enumerate(batches, start=epoch * steps):
+        decay = (1 + math.cos(math.pi * step / (recipe.epochs * steps))) / 2
+        optimizer.param_groups[0]["lr"] = recipe.learning_rate * decay
+        optimizer.param_groups[1]["lr"] = recipe.radius_learning_rate * decay
         optimizer.zero_grad()
         nll = categorical_nll(network(x[rows]), y[rows])
         (nll + per_point(kl_divergence(network, [0]), len(x))).backward()  # type: ignore[no-untyped-call]
         optimizer.step()
-        whole_nll += nll.detach()
-    if not math.isfinite(whole_nll.item()):
+        total += nll.detach()
+    if not math.isfinite(total.item()):
         raise Diverged("the loss is no longer a finite number: lower the learning rates")
-    return whole_nll.item() / steps
+    return total.item() / steps
 
 
-def _batches(recipe: LeNetRecipe, x: Tensor) -> Iterator[Tensor]:
-    order = torch.randperm(len(x)).to(x.device)
-    size = recipe.batch_size
-    return iter(torch.split(order[: len(x) // size * size], size))
-
-
-def _randomness() -> list[Tensor]:
-    on_gpu = [torch.cuda.get_rng_state()] if torch.cuda.is_available() else []
+def _rng_states(device: torch.device) -> list[Tensor]:
+    on_gpu = [torch.cuda.get_rng_state(device)] if device.type == "cuda" else []
     return [torch.get_rng_state(), *on_gpu]
 
 
-def _set_randomness(states: list[Tensor]) -> None:
+def _set_rng_states(states: list[Tensor]) -> None:
     torch.set_rng_state(states[0])
-    if len(states) > 1 and torch.cuda.is_available():
-        torch.cuda.set_rng_state(states[1])
+    for state in states[1:]:
+        torch.cuda.set_rng_state(state)

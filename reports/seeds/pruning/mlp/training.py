@@ -1,6 +1,8 @@
-"""Training of the MLP of the BAdam paper's Fig. 2, and of its rivals, and its pruning.
+"""Training and pruning of the MLP of the BAdam paper's Fig. 2, by every method.
 
-Each method gives a mean and a standard deviation to every weight.
+The MLP has two hidden layers of 400 units and classifies MNIST. Each method gives a mean and a
+standard deviation to every weight. The paper states no settings of the methods beside BAdam; ours
+are in `methods/`.
 """
 
 from __future__ import annotations
@@ -17,27 +19,32 @@ from avalanche.training.plugins import EvaluationPlugin
 from torch import nn
 
 from reports.seeds.pruning.mlp.pruning import Layer, Trained, accuracies
-from reports.seeds.pruning.mlp.spec import MLPRecipe, MLPSpec
-from reports.seeds.pruning.track import numbers_file
+from reports.seeds.pruning.settings import MLPData, MLPRecipe, MLPSpec
+from reports.seeds.pruning.training import PruningTraining
 from vcl_radial.data.streams import TensorStream, load_dataset, split_stream, to_avalanche
 from vcl_radial.likelihoods.predict import seeded_rng
-from vcl_radial.nn import MLP, GaussianNetwork, PosteriorSettings, variational_weights
+from vcl_radial.nn import GaussianNetwork, variational_weights
 from vcl_radial.runs.training import NonResumableTraining, Step
 from vcl_radial.system.quiet import quiet
+from vcl_radial.tracks.continual import networks
 from vcl_radial.tracks.continual.training import make_strategy
 
 
-class MLPTraining(NonResumableTraining):
-    """A network that is trained and pruned; it starts anew where it was stopped."""
+class MLPTraining(PruningTraining, NonResumableTraining):
+    """An MLP that is trained and pruned; it starts anew after an interruption.
+
+    Args:
+        run: the run.
+        stream: the images as one task.
+        report: see `PruningTraining`.
+    """
 
     def __init__(self, run: MLPSpec, stream: TensorStream, report: Callable[[Step], None]) -> None:
-        super().__init__(run.recipe.epochs)
-        self.run, self.stream, self.report = run, stream, report
-        self.numbers: dict[str, Any] = {}
-        self.seconds = 0.0
+        super().__init__(run, report)
+        self.epochs, self.stream = run.recipe.epochs, stream
 
     def train(self) -> None:
-        """Test accuracy over the pruned share, by both orders."""
+        """Test accuracy over the pruned share, in both orders."""
         started, stream = time.perf_counter(), self.stream
         trained = train(self.run.recipe, stream, self.run.seed, self._on_epoch)
         x, labels = stream.inputs(0, "test"), stream.labels(0, "test")
@@ -46,37 +53,29 @@ class MLPTraining(NonResumableTraining):
             self.numbers["signal-to-noise"] = accuracies(trained, trained.scales, x, labels)
         self.seconds = time.perf_counter() - started
 
-    def files(self) -> dict[str, str]:
-        """Accuracies by the order of pruning."""
-        return numbers_file(self.numbers)
-
-    def facts(self) -> dict[str, Any]:
-        """Seconds in all."""
-        return {"seconds": self.seconds}
-
     def _on_epoch(self, epoch: int) -> None:
         news = f"epoch {epoch} of {self.epochs}"
         self.report(Step(0, news, epoch=epoch, epochs=self.epochs, news=news, at=epoch))
 
 
-def load_stream(dataset: str, data_dir: Path | None) -> TensorStream:
+def load_stream(settings: MLPData, data_dir: Path | None, device: torch.device) -> TensorStream:
     """A data set as one task; pixels from 0 to 1, so that an unused pixel moves no weight.
 
     Raises:
         UserError: the data are missing.
         DataError: the data are damaged.
     """
-    data = load_dataset(dataset, data_dir)
+    data = load_dataset(settings.dataset, data_dir)
     stream = split_stream(data, tasks=1, heads="single", validation=0.0)
     pixels = torch.cat([data.train_x, data.test_x]).flatten(1).float()
-    return replace(stream, x=pixels / pixels.max())
+    return replace(stream, x=pixels / pixels.max()).to(device)
 
 
 def train(
     recipe: MLPRecipe,
     stream: TensorStream,
     seed: int,
-    on_epoch: Callable[[int], None] = lambda n: None,
+    on_epoch: Callable[[int], None] = lambda epoch: None,
 ) -> Trained:
     """Train a network by the suite's own strategy and read its posterior off.
 
@@ -107,25 +106,13 @@ def train(
     return Trained(_point(_linears(network)), None, recipe.dropout, recipe.mask_samples)
 
 
-def make_network(recipe: MLPRecipe, stream: TensorStream) -> MLP:
+def make_network(recipe: MLPRecipe, stream: TensorStream) -> nn.Module:
     """The network before training."""
-    posterior = None
-    if recipe.posterior != "none":
-        posterior = PosteriorSettings(
-            recipe.posterior, initial_rho=recipe.initial_rho, prior_scale=recipe.prior_scale
-        )
-    network = MLP(
-        stream.x.shape[1],
-        stream.n_classes,
-        hidden=recipe.hidden,
-        multi_head=False,
-        posterior=posterior,
-    )
+    network = networks.make_network(stream, recipe)
     if recipe.dropout:
         # Before the ReLU, which a mask with its factor commutes with.
-        network.body = nn.ModuleList(
-            nn.Sequential(layer, nn.Dropout(recipe.dropout)) for layer in network.body
-        )
+        layers = (nn.Sequential(layer, nn.Dropout(recipe.dropout)) for layer in network.body)
+        network.body = nn.ModuleList(layers)
     return network
 
 
