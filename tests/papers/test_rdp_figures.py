@@ -1,5 +1,6 @@
 import math
 
+import mpmath
 import numpy as np
 import pytest
 import torch
@@ -8,15 +9,11 @@ from scipy import special, stats
 from reports.seeds.rdp import (
     bessel_bounds,
     bessel_ratio,
-    exact_bessel,
     half_cauchy,
     log_bessel,
     vmf_density,
 )
 from reports.seeds.rdp.exact_bessel import exact_log, exact_ratio
-from vcl_radial.errors import UserError
-
-mpmath = pytest.importorskip("mpmath", reason="mpmath is not installed (the extra `papers`)")
 
 
 @pytest.fixture(autouse=True)
@@ -62,12 +59,6 @@ def test_the_bounds_hold_the_ratio_between_them(bounds, v):
     assert (exact < upper).all()
 
 
-def test_without_mpmath_the_extra_is_named(monkeypatch):
-    monkeypatch.setattr(exact_bessel, "mpmath", None)
-    with pytest.raises(UserError, match=r"need mpmath: pip install 'vcl-radial\[papers\]'"):
-        exact_ratio(2, [1.0])
-
-
 def test_the_exact_functions_are_elementary_at_half_orders():
     z = np.array([0.3, 2.0, 40.0])
     assert exact_ratio(1.5, z) == pytest.approx(1 / np.tanh(z) - 1 / z, rel=1e-12)
@@ -79,9 +70,9 @@ def test_the_exact_functions_are_elementary_at_half_orders():
 def test_all_ways_to_the_ratio_are_near_it_and_scipys_is_it(v):
     z = np.array([0.5, 5.0, 80.0, 3000.0])
     exact = exact_ratio(v, z)
-    for name, way in bessel_ratio.WAYS.ways.items():
+    for name, function in bessel_ratio.RATIO.functions.items():
         close = {bessel_ratio.SCIPY: 1e-11, bessel_ratio.SUITE: 1e-8}.get(name, 0.08 / v)
-        assert way(v, z) == pytest.approx(exact, rel=close)
+        assert function(v, z) == pytest.approx(exact, rel=close)
 
 
 @pytest.mark.parametrize("v", [10, 60])

@@ -15,12 +15,14 @@ from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias
 
+import numpy as np
 import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
 from reports.papers.analysis import Analysis, Setting
-from reports.papers.texts import fill, listed, of_one_run
+from reports.papers.texts import fill, of_one_run
+from reports.seeds.figures import curve, sheet_of
 from vcl_radial.errors import Diverged
 from vcl_radial.likelihoods.mixture import Mixture
 from vcl_radial.likelihoods.noise_precision import BATCH_STEP
@@ -29,7 +31,7 @@ from vcl_radial.nn import GaussianNetwork
 from vcl_radial.nn.dropout import MCDropout
 from vcl_radial.optimizers.schedules import linear_tail
 from vcl_radial.optimizers.vadam import Vadam
-from vcl_radial.reporting.figures.drawing import DASHED, RADIAL, Curve, find, key_line, line, sheet
+from vcl_radial.reporting.figures.drawing import DASHED, RADIAL, Curve, find, key_line, line
 from vcl_radial.reporting.figures.style import INK, QUIET_INK
 from vcl_radial.tracks.regression.batches import LaneBatches, LaneData
 from vcl_radial.tracks.regression.data import Standardiser
@@ -39,9 +41,8 @@ from vcl_radial.tracks.regression.lanes import badam, mc_dropout, vcl
 from vcl_radial.tracks.regression.settings import Recipe
 
 POINTS = 200
-SEEN = (0.0, 0.5)
-SHOWN = (-0.5, 1.2)
-_PLACES = 171
+SEEN, SHOWN = (0.0, 0.5), (-0.5, 1.2)
+"""Ranges of the training points and of the predictions."""
 HIDDEN, QUICK_HIDDEN = 50, 20
 STEPS, QUICK_STEPS = 6_000, 1_000
 DROPOUT = 0.1
@@ -54,28 +55,21 @@ batch, VADAM's weights stay so noisy that it does not learn the curve."""
 AWAY = (-0.5, 1.0)
 """Half a unit from the data, on either side."""
 
-BADAM, LAPLACE, BBB, VADAM, DROP, OURS = (
-    "BAdam",
-    "linearised Laplace",
-    "BBB",
-    "VADAM",
-    "MC dropout",
-    "radial (not in the paper)",
-)
+BADAM, LAPLACE, BBB, VADAM = "BAdam", "linearised Laplace", "BBB", "VADAM"
+COLOURS = {
+    BADAM: "#d55e00",
+    LAPLACE: "#56b4e9",
+    BBB: "#e69f00",
+    VADAM: "#009e73",
+    "MC dropout": "#cc79a7",
+    "radial (not in the paper)": RADIAL,
+}
 
 Predict: TypeAlias = Callable[[Job], Mixture]
 
-_COLOURS = dict(
-    zip(
-        (BADAM, LAPLACE, BBB, VADAM, DROP, OURS),
-        ("#d55e00", "#56b4e9", "#e69f00", "#009e73", "#cc79a7", RADIAL),
-        strict=True,
-    )
-)
-
 
 class Prediction(NamedTuple):
-    """Mean and standard deviation of the target at every place, noise included."""
+    """Mean and standard deviation of the target at every point, noise included."""
 
     mean: Tensor
     sd: Tensor
@@ -97,59 +91,57 @@ def make_data(seed: int) -> tuple[Tensor, Tensor]:
 
 def analyse(setting: Setting) -> Analysis:
     """Train every method on the same points, and predict on both sides of them."""
-    x, y = make_data(setting.seed)
+    data = make_data(setting.seed)
     steps, hidden = (QUICK_STEPS, QUICK_HIDDEN) if setting.quick else (STEPS, HIDDEN)
-    places = torch.linspace(*SHOWN, _PLACES, dtype=torch.float64)
-    curves = [
-        Curve("data", "training points", x.tolist(), y.tolist()),
-        Curve("data", "without noise", places.tolist(), truth(places).tolist()),
-    ]
+    points = torch.linspace(*SHOWN, 171, dtype=torch.float64)
     recipe = Recipe(
         strategy="badam", posterior="gaussian", batch_size=128, steps=steps, noise_rate=1e-3
     )
-    for name, (predict, settings) in _methods().items():
+
+    def band(panel: str, name: str, predict: Predict, settings: Mapping[str, object]) -> Curve:
+        """The mean with a band of two standard deviations."""
         changed = recipe.model_copy(update=settings)
-        curve = _curve(
-            "prediction", name, places, predict_with(predict, changed, hidden, x, y, places)
-        )
-        curves.append(curve)
-        setting.say(f"{name}: RMSE of the mean amid the data {_error(curve, places):.3f}")
-    further = []
-    for noise in OTHER_VADAM_NOISE:
-        changed = recipe.model_copy(update=VADAM_RECIPE)
-        prediction = predict_with(_vadam(noise), changed, hidden, x, y, places)
-        further.append(_curve("VADAM", f"noise starts at {noise:g}", places, prediction))
-    return Analysis(
-        curves=[*curves, *further], figure=_figure(curves), **_texts(curves, further, setting)
-    )
+        mean, sd = predict_with(predict, changed, hidden, *data, points)
+        low, high = mean - 2 * sd, mean + 2 * sd
+        return Curve(panel, name, *(t.tolist() for t in (points, mean, low, high)))
 
-
-def _curve(panel: str, name: str, places: Tensor, prediction: Prediction) -> Curve:
-    """The mean with a band of two standard deviations."""
-    low, high = prediction.mean - 2 * prediction.sd, prediction.mean + 2 * prediction.sd
-    return Curve(
-        panel, name, places.tolist(), prediction.mean.tolist(), low.tolist(), high.tolist()
-    )
+    bands = []
+    for name, (predict, settings) in methods().items():
+        bands.append(band("prediction", name, predict, settings))
+        setting.say(f"{name}: RMSE of the mean amid the data {_error(bands[-1]):.3f}")
+    further = [
+        band("VADAM", f"noise starts at {noise:g}", _vadam(noise), VADAM_RECIPE)
+        for noise in OTHER_VADAM_NOISE
+    ]
+    curves = [
+        curve("data", "training points", *data),
+        curve("data", "without noise", points, truth(points)),
+        *bands,
+    ]
+    texts = _texts(bands, further, {"seed": setting.seed, "steps_made": steps, "hidden": hidden})
+    return Analysis(curves=[*curves, *further], figure=_figure(curves), **texts)
 
 
 def _vadam(initial_noise: float) -> Predict:
     return partial(predict_by_vadam, initial_noise=initial_noise)
 
 
-def _methods() -> dict[str, tuple[Predict, Mapping[str, object]]]:
-    """Each method's prediction and the keys of the recipe that are its own."""
-    return {
-        BADAM: (badam.predict, {}),
-        LAPLACE: (predict_by_laplace, {}),
-        BBB: (vcl.predict, {"strategy": "vcl"}),
-        VADAM: (_vadam(VADAM_NOISE), VADAM_RECIPE),
-        DROP: (predict_by_dropout, {"options": {"rate": DROPOUT}, "prior_scale": 10.0}),
-        OURS: (vcl.predict, {"strategy": "vcl", "posterior": "radial"}),
-    }
+def methods() -> dict[str, tuple[Predict, Mapping[str, object]]]:
+    """The prediction of each method, and the keys of its recipe that differ from BAdam's."""
+    dropout = {"options": {"rate": DROPOUT}, "prior_scale": 10.0}
+    predictions = (
+        (badam.predict, {}),
+        (predict_by_laplace, {}),
+        (vcl.predict, {"strategy": "vcl"}),
+        (_vadam(VADAM_NOISE), VADAM_RECIPE),
+        (predict_by_dropout, dropout),
+        (vcl.predict, {"strategy": "vcl", "posterior": "radial"}),
+    )
+    return dict(zip(COLOURS, predictions, strict=True))
 
 
 def predict_with(
-    predict: Predict, recipe: Recipe, hidden: int, x: Tensor, y: Tensor, places: Tensor
+    predict: Predict, recipe: Recipe, hidden: int, x: Tensor, y: Tensor, points: Tensor
 ) -> Prediction:
     """Train on standardised data and predict in the original units.
 
@@ -159,13 +151,13 @@ def predict_with(
         hidden: units of each hidden layer.
         x: inputs `[N]`.
         y: targets `[N]`.
-        places: where to predict, `[n]`.
+        points: inputs of the predictions, `[n]`.
 
     Raises:
         Diverged: a prediction is no finite number.
     """
     scaled = Standardiser.of(x[:, None], y)
-    inputs = scaled.inputs(places[:, None]).float()
+    inputs = scaled.inputs(points[:, None]).float()
     job = Job(
         [recipe],
         [0],
@@ -246,88 +238,76 @@ def predict_by_vadam(job: Job, initial_noise: float) -> Mixture:
     return Mixture.under_noise(torch.stack(draws)[:, None], noise)
 
 
-def _seen(places: Tensor) -> Tensor:
-    return (places >= SEEN[0]) & (places < SEEN[1])
+def _error(curve: Curve) -> float:
+    """RMSE of the mean to the target without noise, amid the data."""
+    x, y = (torch.tensor(values, dtype=torch.float64) for values in (curve.x, curve.y))
+    amid = (x >= SEEN[0]) & (x < SEEN[1])
+    return float((y - truth(x)).square()[amid].mean().sqrt())
 
 
-def _error(curve: Curve, places: Tensor) -> float:
-    """RMSE of the mean to the target without noise, where data were seen."""
-    error = torch.tensor(curve.y, dtype=torch.float64) - truth(places)
-    return float(error.square()[_seen(places)].mean().sqrt())
+def width(curve: Curve, *points: float) -> float:
+    """Mean of one standard deviation at the positions nearest to some points."""
+    x, y, high = (np.asarray(values, float) for values in (curve.x, curve.y, curve.high))
+    nearest = [abs(x - point).argmin() for point in points]
+    return float(((high - y)[nearest] / 2).mean())
 
 
-def width(curve: Curve, x: float) -> float:
-    """One standard deviation at the place nearest to x."""
-    assert curve.high is not None
-    nearest = min(range(len(curve.x)), key=lambda k: abs(float(curve.x[k]) - x))
-    return (curve.high[nearest] - curve.y[nearest]) / 2
-
-
-def _away(curve: Curve) -> float:
-    """The mean standard deviation half a unit from the data, on both sides."""
-    return sum(width(curve, x) for x in AWAY) / len(AWAY)
-
-
-def _inside(curve: Curve) -> float:
-    """The same in the middle of the data."""
+def _amid(curve: Curve) -> float:
+    """One standard deviation in the middle of the data."""
     return width(curve, sum(SEEN) / 2)
 
 
-def _texts(curves: Sequence[Curve], further: Sequence[Curve], setting: Setting) -> dict[str, Any]:
-    of = {name: find(curves, "prediction", name) for name in _COLOURS}
-    steps = [width(of[BADAM], x) for x in (0.25, 0.6, 0.8, 1.0, 1.2)]
-    right = [width(of[BADAM], float(x)) for x in of[BADAM].x if float(x) >= sum(SEEN) / 2]
-    jump = max(abs(b - a) for a, b in pairwise(right))
-    vadam = [of[VADAM], *further]
-    places = torch.tensor(of[VADAM].x, dtype=torch.float64)
-    errors, away = [_error(curve, places) for curve in vadam], [_away(curve) for curve in vadam]
-    started = zip((VADAM_NOISE, *OTHER_VADAM_NOISE), errors, away, strict=True)
-    steps_made, hidden = (QUICK_STEPS, QUICK_HIDDEN) if setting.quick else (STEPS, HIDDEN)
+def _away(curve: Curve) -> float:
+    """Mean of one standard deviation half a unit from the data, on both sides."""
+    return width(curve, *AWAY)
 
-    def widths(*names: str) -> str:
-        return ", ".join(f"{n} {_inside(of[n]):.2f} and {_away(of[n]):.2f}" for n in names)
+
+def _texts(
+    bands: Sequence[Curve], further: Sequence[Curve], sizes: Mapping[str, int]
+) -> dict[str, Any]:
+    by_name = {band.name: band for band in bands}
+    bayes_adam, laplace = by_name[BADAM], by_name[LAPLACE]
+    widths = [width(bayes_adam, x) for x in (0.25, 0.6, 0.8, 1.0, 1.2)]
+    right = [float(x) for x in bayes_adam.x if float(x) >= sum(SEEN) / 2]
+    jump = max(abs(b - a) for a, b in pairwise(width(bayes_adam, x) for x in right))
+    vadam = [by_name[VADAM], *further]
+    errors, away = [_error(band) for band in vadam], [_away(band) for band in vadam]
+    started = zip((VADAM_NOISE, *OTHER_VADAM_NOISE), errors, away, strict=True)
+
+    def both_widths(*names: str) -> str:
+        pairs = ((name, _amid(by_name[name]), _away(by_name[name])) for name in names)
+        return ", ".join(f"{name} {amid:.2f} and {away:.2f}" for name, amid, away in pairs)
 
     numbers = {
+        **sizes,
         "points": POINTS,
         "seen": str(SEEN),
-        "hidden": hidden,
-        "steps_made": steps_made,
-        "seed": setting.seed,
         "dropout": DROPOUT,
         "vadam_noise": VADAM_NOISE,
-        "steps": steps,
+        "steps": widths,
         "jump": jump,
-        "laplace": widths(BADAM, LAPLACE),
-        "others": widths(BBB, VADAM, BADAM),
+        "laplace": both_widths(BADAM, LAPLACE),
+        "others": both_widths(BBB, VADAM, BADAM),
         "started": "; ".join(f"{noise:g}: {e:.3f}, {sd:.2f}" for noise, e, sd in started),
-        "away": listed("{0} {1:.2f}", ((name, _away(curve)) for name, curve in of.items())),
+        "away": ", ".join(f"{name} {_away(band):.2f}" for name, band in by_name.items()),
     }
     alike = {
-        "gradually": all(a < b for a, b in pairwise(steps)) and jump < 0.1 * (steps[-1] - steps[0]),
-        "laplace": all(0.5 < at(of[BADAM]) / at(of[LAPLACE]) < 2 for at in (_inside, _away)),
-        "others": max(_away(of[BBB]), _away(of[VADAM])) < _away(of[BADAM]),
+        "gradually": all(a < b for a, b in pairwise(widths))
+        and jump < 0.1 * (widths[-1] - widths[0]),
+        "laplace": all(0.5 < f(bayes_adam) / f(laplace) < 2 for f in (_amid, _away)),
+        "others": max(_away(by_name[BBB]), _away(by_name[VADAM])) < _away(bayes_adam),
         "sensitive": max(errors) > 1.5 * min(errors) or max(away) > 1.5 * min(away),
     }
     return fill(__file__, numbers, {key: of_one_run(holds) for key, holds in alike.items()})
 
 
 def _figure(curves: Sequence[Curve]) -> Figure:
-    data, target = find(curves, "data", "training points"), find(curves, "data", "without noise")
-    with sheet(
-        "Predictive bands of a toy regression",
-        [f"{POINTS} points between {SEEN[0]:g} and {SEEN[1]:g}", "mean and two sd of y"],
-        list(_COLOURS),
-        per_line=3,
-        width=1.95,
-        height=1.6,
-        key=[key_line("without noise", QUIET_INK, linestyle=DASHED)],
-    ) as (figure, panels):
-        for axes, (name, colour) in zip(panels, _COLOURS.items(), strict=True):
+    data, target = curves[:2]
+    key = [key_line("without noise", QUIET_INK, linestyle=DASHED)]
+    with sheet_of(__file__, titles=list(COLOURS), key=key) as (figure, panels):
+        for axes, (name, colour) in zip(panels, COLOURS.items(), strict=True):
             line(axes, find(curves, "prediction", name), colour)
             axes.plot(target.x, target.y, color=QUIET_INK, linewidth=0.9, linestyle=DASHED)
             axes.plot(data.x, data.y, ".", color=INK, markersize=1.5)
-            axes.set_xlim(*SHOWN)
-            axes.set_ylim(-3.5, 4)
-            axes.set_xlabel("x")
-            axes.set_ylabel("y")
+            axes.set(xlim=SHOWN, ylim=(-3.5, 4), xlabel="x", ylabel="y")
     return figure

@@ -1,18 +1,12 @@
-"""Modified Bessel functions to be sure of: mpmath's, at 40 digits."""
+"""Modified Bessel functions by mpmath, at 40 digits."""
 
 from __future__ import annotations
 
 from typing import Any, TypeAlias
 
+import mpmath  # type: ignore[import-untyped]  # installed with torch, which needs sympy
 import numpy as np
 import numpy.typing as npt
-
-from vcl_radial.errors import UserError
-
-try:
-    import mpmath  # type: ignore[import-untyped]
-except ImportError:
-    mpmath = None
 
 Array: TypeAlias = npt.NDArray[np.float64]
 
@@ -21,29 +15,15 @@ _TERMS = 10**6
 
 
 def exact_ratio(v: float, z: npt.ArrayLike) -> Array:
-    """I_v(z) / I_(v-1)(z), rounded to float64.
-
-    Raises:
-        UserError: mpmath is not installed.
-    """
-    with _exactly():
+    """I_v(z) / I_(v-1)(z), rounded to float64."""
+    with mpmath.workdps(_DIGITS):
         return np.array([float(_bessel(v, x) / _bessel(v - 1, x)) for x in np.asarray(z)])
 
 
 def exact_log(v: float, z: npt.ArrayLike) -> Array:
-    """Log I_v(z), rounded to float64.
-
-    Raises:
-        UserError: mpmath is not installed.
-    """
-    with _exactly():
+    """Log I_v(z), rounded to float64."""
+    with mpmath.workdps(_DIGITS):
         return np.array([float(mpmath.log(_bessel(v, x))) for x in np.asarray(z)])
-
-
-def _exactly() -> Any:
-    if mpmath is None:
-        raise UserError("exact Bessel functions need mpmath: pip install 'vcl-radial[papers]'")
-    return mpmath.workdps(_DIGITS)
 
 
 def _bessel(v: float, x: float) -> Any:

@@ -17,58 +17,39 @@ from scipy import integrate, stats
 
 from reports.papers.analysis import Analysis, Setting
 from reports.papers.texts import fill
+from reports.seeds.figures import curve, sheet_of
 from vcl_radial.posteriors.log_normal_radius import LogNormal
-from vcl_radial.reporting.figures.drawing import (
-    DASHED,
-    RADIAL,
-    Curve,
-    find,
-    key_line,
-    legend,
-    line,
-    sheet,
-)
+from vcl_radial.reporting.figures.drawing import DASHED, RADIAL, Curve, find, key_line, legend, line
 
-SCALES = (0.1, 0.3, 1.0, 3.0)
-_SHADES = ("#d55e00", "#e69f00", RADIAL, "#56b4e9")
+SCALES = {0.1: "#d55e00", 0.3: "#e69f00", 1.0: RADIAL, 3.0: "#56b4e9"}
+"""Scales gamma of half-Cauchy radii, with their colours."""
+WIDTHS = {0.1: "#009e73", 0.5: "#cc79a7", 1.0: "#737373"}
+"""Widths of log-normal radii, with their colours."""
 
 _DENSITY = "half-Cauchy density"
 _RADII = "density of log r"
 _PENALTY = "divergence of a log-normal radius"
-_SPREADS = (0.1, 0.5, 1.0)
 
 
 def analyse(setting: Setting) -> Analysis:
-    """Draw the density over its scale, log-normal radii beside it, and what they cost."""
+    """Draw the density over its scale, log-normal radii beside it, and their divergence."""
     draws = 20_000 if setting.quick else 500_000
-    factors = squared_radii(draws)
-    log_r = np.linspace(-8, 8, 401)
-    r = np.linspace(0, 4, 401)
+    squares = squared_radii(draws)
+    r, log_r, means = np.linspace(0, 4, 401), np.linspace(-8, 8, 401), np.linspace(-6, 6, 121)
     curves = [
-        Curve(_DENSITY, _name(scale), r.tolist(), stats.halfcauchy(scale=scale).pdf(r).tolist())
+        curve(_DENSITY, f"γ = {scale:g}", r, stats.halfcauchy(scale=scale).pdf(r))
         for scale in SCALES
     ]
-    curves.append(
-        Curve(
-            _RADII,
-            "half-Cauchy, γ = 1",
-            log_r.tolist(),
-            (stats.halfcauchy.pdf(np.exp(log_r)) * np.exp(log_r)).tolist(),
-        )
-    )
-    edges = np.linspace(-8, 8, 65)
-    share, _ = np.histogram(np.log(factors) / 2, edges)
-    share = share / (draws * np.diff(edges))
-    middle = (edges[1:] + edges[:-1]) / 2
-    curves.append(Curve(_RADII, "√(ab), draws", middle.tolist(), share.tolist()))
-    for spread in _SPREADS:
-        curves.append(
-            Curve(_RADII, _width(spread), log_r.tolist(), stats.norm(0, spread).pdf(log_r).tolist())
-        )
-        places = np.linspace(-6, 6, 121)
-        cost = [divergence(place, spread) for place in places]
-        curves.append(Curve(_PENALTY, _width(spread), places.tolist(), cost))
-    return Analysis(curves=curves, figure=_figure(curves), **_texts(factors))
+    density = stats.halfcauchy.pdf(np.exp(log_r)) * np.exp(log_r)
+    curves.append(curve(_RADII, "half-Cauchy, γ = 1", log_r, density))
+    counts, edges = np.histogram(np.log(squares) / 2, np.linspace(-8, 8, 65))
+    bars = counts / (draws * np.diff(edges))
+    curves.append(curve(_RADII, "√(ab), draws", (edges[1:] + edges[:-1]) / 2, bars))
+    for width in WIDTHS:
+        curves.append(curve(_RADII, _name(width), log_r, stats.norm(0, width).pdf(log_r)))
+        divergences = [divergence(mean, width) for mean in means]
+        curves.append(curve(_PENALTY, _name(width), means, divergences))
+    return Analysis(curves=curves, figure=_figure(curves), **_texts(squares))
 
 
 def squared_radii(draws: int, scale: float = 1.0) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
@@ -78,15 +59,15 @@ def squared_radii(draws: int, scale: float = 1.0) -> np.ndarray[tuple[int], np.d
     return np.asarray(scale**2 * a / inverse_b)
 
 
-def divergence(place: float, spread: float) -> float:
-    """KL in nats of log r ~ N(place, spread^2) to C+(1), by its factors, divided at best.
+def divergence(mean: float, width: float) -> float:
+    """KL in nats of log r ~ N(mean, width^2) to C+(1), by its factors, divided at best.
 
     log r^2 = log a + log b. Each factor has half of the variance; the mean is divided so that the
     sum of the factors' divergences is smallest.
     """
-    width = torch.tensor(spread * math.sqrt(2), dtype=torch.float64)
-    mean_a = torch.linspace(min(0, 2 * place) - 4, max(0, 2 * place) + 4, 4001, dtype=torch.float64)
-    a, b = LogNormal(mean_a, width), LogNormal(2 * place - mean_a, width)
+    spread = torch.tensor(width * math.sqrt(2), dtype=torch.float64)
+    mean_a = torch.linspace(min(0, 2 * mean) - 4, max(0, 2 * mean) + 4, 4001, dtype=torch.float64)
+    a, b = LogNormal(mean_a, spread), LogNormal(2 * mean - mean_a, spread)
     return float((a.kl_to_gamma(0.5, 1.0) + b.kl_to_inverse_gamma(0.5, 1.0)).min())
 
 
@@ -102,52 +83,40 @@ def divergence_by_quadrature(loc: float, spread: float, prior: str, scale: float
     return float(value)
 
 
-def _name(scale: float) -> str:
-    return f"γ = {scale:g}"
-
-
-def _width(spread: float) -> str:
-    return f"log-normal, width {spread:g}"
+def _name(width: float) -> str:
+    return f"log-normal, width {width:g}"
 
 
 def _figure(curves: Sequence[Curve]) -> Figure:
-    looks = dict(zip(_SPREADS, ("#009e73", "#cc79a7", "#737373"), strict=True))
-    with sheet(
-        "Half-Cauchy radii",
-        ["lines: closed form", "bars: draws of the two factors"],
-        ["Density over γ (Fig. 2)", "Density of log r, γ = 1", "KL of log-normal radii (nats)"],
-        per_line=3,
-        width=2.0,
-        height=1.8,
-        key=[key_line(_width(spread), colour) for spread, colour in looks.items()],
-    ) as (figure, (density, radii, penalty)):
-        for scale, shade in zip(SCALES, _SHADES, strict=True):
-            line(density, find(curves, _DENSITY, _name(scale)), shade)
+    key = [key_line(_name(width), colour) for width, colour in WIDTHS.items()]
+    with sheet_of(__file__, key=key) as (figure, (density, radii, penalty)):
+        for scale, colour in SCALES.items():
+            line(density, find(curves, _DENSITY, f"γ = {scale:g}"), colour)
         legend(density, loc="upper right")
         density.set(xlabel="r", ylabel="density", ylim=(0, 2.5), xlim=(0, 4))
         bars = find(curves, _RADII, "√(ab), draws")
         radii.bar(bars.x, bars.y, 0.25, color=RADIAL, alpha=0.3, linewidth=0)
         line(radii, find(curves, _RADII, "half-Cauchy, γ = 1"), RADIAL)
-        for spread, colour in looks.items():
-            line(radii, find(curves, _RADII, _width(spread)), colour, linestyle=DASHED)
-            line(penalty, find(curves, _PENALTY, _width(spread)), colour)
+        for width, colour in WIDTHS.items():
+            line(radii, find(curves, _RADII, _name(width)), colour, linestyle=DASHED)
+            line(penalty, find(curves, _PENALTY, _name(width)), colour)
         radii.set(xlabel="log r", ylabel="density", ylim=(0, 1.0), xlim=(-6, 6))
         penalty.set(xlabel="mean of log r", xlim=(-6, 6), ylim=(0, 12))
     return figure
 
 
-def _texts(factors: np.ndarray[tuple[int], np.dtype[np.float64]]) -> dict[str, Any]:
+def _texts(squares: np.ndarray[tuple[int], np.dtype[np.float64]]) -> dict[str, Any]:
     near = [float(stats.halfcauchy(scale=scale).cdf(0.1)) for scale in SCALES]
     root, square = (
-        float(stats.kstest(factors**power, stats.halfcauchy.cdf).statistic) for power in (0.5, 2.0)
+        float(stats.kstest(squares**power, stats.halfcauchy.cdf).statistic) for power in (0.5, 2.0)
     )
     exact = [divergence_by_quadrature(-0.4, 0.7, kind, 2.0) for kind in ("gamma", "inverse gamma")]
     suite = LogNormal(torch.tensor(-0.4).double(), torch.tensor(0.7).double())
     printed = _printed(-0.4, 0.7, 0.5, 2.0)
-    lowest, width = min((divergence(0.0, spread), spread) for spread in np.geomspace(0.1, 5, 60))
+    lowest, width = min((divergence(0.0, w), w) for w in np.geomspace(0.1, 5, 60))
     numbers = {
-        "draws": len(factors),
-        "scales": SCALES,
+        "draws": len(squares),
+        "scales": list(SCALES),
         "near": near,
         "root": root,
         "square": square,

@@ -15,19 +15,19 @@ from typing import Any
 
 import numpy as np
 import torch
-from matplotlib.figure import Figure
+from matplotlib.axes import Axes
 from scipy import special
 
 from reports.papers.analysis import Analysis, Setting
 from reports.papers.texts import fill, listed
 from reports.seeds.rdp.bessel_bounds import theorem_3
+from reports.seeds.rdp.comparison import SCIPY, SUITE, Comparison, arguments
 from reports.seeds.rdp.exact_bessel import Array, exact_log
-from reports.seeds.rdp.ways import Ways
 from vcl_radial.posteriors.bessel import log_bessel
-from vcl_radial.reporting.figures.drawing import Curve, find, logarithmic
+from vcl_radial.reporting.figures.drawing import Curve
 
 ORDERS = (10, 100, 500, 1000)
-SCIPY, SUITE, SERIES, PIECES = "scipy, ive", "the suite", "Eq. 45 with Thm. 3", "Eq. 44"
+SERIES, PIECES = "Eq. 45 with Thm. 3", "Eq. 44"
 
 
 def by_scipy(v: float, z: Array) -> Array:
@@ -57,64 +57,56 @@ def in_pieces(v: float, z: Array) -> Array:
     return np.where(z < v, below, z - np.log(z) / 2 - math.log(2 * math.pi) / 2)
 
 
-WAYS = Ways(
+LOG = Comparison(
+    exact_log,
     {SCIPY: by_scipy, SUITE: by_suite, SERIES: by_series, PIECES: in_pieces},
     {SCIPY: "#e69f00", SUITE: "#0072b2", SERIES: "#009e73", PIECES: "#cc79a7"},
     dashed=PIECES,
+    orders=ORDERS,
     value="log I_v",
     error="error (nats)",
+    unit="nats",
     least=1e-14,
     relative=False,
 )
-"""log I_v at order v and arguments z."""
 
 
 def analyse(setting: Setting) -> Analysis:
-    """Draw the logarithm over z, and each way's error in nats against mpmath."""
-    z = np.geomspace(0.1, 1e4, 40 if setting.quick else 120)
-    curves: list[Curve] = []
-    for v in ORDERS:
-        curves += WAYS.curves(v, z, exact_log(v, z))
-        setting.say(f"order {v}")
-    return Analysis(curves=curves, figure=_figure(curves), **_texts(curves, z))
+    """Draw the logarithm over z, and each function's error in nats against mpmath."""
+    curves = LOG.curves(setting)
+    figure = LOG.draw(curves, "log Iᵥ(z)", ORDERS, "Fig. 9", 1e4, _scale)
+    return Analysis(curves=curves, figure=figure, **_texts(curves, arguments(setting)))
 
 
-def _figure(curves: Sequence[Curve]) -> Figure:
-    notes = ["above: the logarithm", "below: error in nats against mpmath"]
-    with WAYS.sheet("log Iᵥ(z)", notes, ORDERS, "Fig. 9") as (figure, axes):
-        for above, below, v in zip(axes, axes[len(ORDERS) :], ORDERS, strict=False):
-            WAYS.draw(above, below, curves, v, most=1e4)
-            above.set_yscale("symlog", linthresh=100)
-            above.set_ylim(-2e4, 2e4)
-            above.set_yticks([-1e4, -1e3, 0, 1e3, 1e4], ["−10⁴", "−10³", "0", "10³", "10⁴"])
-            logarithmic(above, "x", ticks=4)
-        axes[0].set_ylabel("nats")
-        axes[len(ORDERS)].set_ylabel("error (nats)")
-    return figure
+def _scale(axes: Axes) -> None:
+    axes.set_yscale("symlog", linthresh=100)
+    axes.set_ylim(-2e4, 2e4)
+    axes.set_yticks([-1e4, -1e3, 0, 1e3, 1e4], ["−10⁴", "−10³", "0", "10³", "10⁴"])
 
 
 def _texts(curves: Sequence[Curve], z: Array) -> dict[str, Any]:
-    worst = WAYS.worst(curves, ORDERS)
-    errors = {name: listed("{1:.2g} (v = {0})", way_errors) for name, way_errors in worst.items()}
-    pieces = [find(curves, f"{WAYS.error}, v = {v}", PIECES) for v in ORDERS]
-    from_z = {v: min(WAYS.finite(curves, SCIPY, v), default=math.inf) for v in (500, 1000)}
+    worst = {name: LOG.worst(curves, name) for name in LOG.functions}
+    pieces = LOG.errors(curves, PIECES).values()
+    finite_from = LOG.finite_from(curves, SCIPY)
+    large = {v: finite_from[v] for v in (500, 1000)}
     many = np.resize(z, 20_000)
     seconds = {name: _seconds(name, many) for name in (SCIPY, SUITE, SERIES)}
+    form = "{1:.2g} (v = {0})"
     numbers = {
         "orders": ORDERS,
         "arguments": len(z),
-        "series": errors[SERIES],
-        "finite_from": listed("{1:,.0f} (v = {0})", from_z),
-        "pieces": errors[PIECES],
+        "series": listed(form, worst[SERIES]),
+        "finite_from": listed("{1:,.0f} (v = {0})", large),
+        "pieces": listed(form, worst[PIECES]),
         "pieces_at": [float(error.x[int(np.argmax(error.y))]) for error in pieces],
-        "suite": errors[SUITE],
+        "suite": listed(form, worst[SUITE]),
         "many": len(many),
         "series_cost": seconds[SERIES] / seconds[SCIPY],
         "suite_cost": seconds[SUITE] / seconds[SCIPY],
     }
     rules = {
         "series": max(worst[SERIES].values()) < 0.1,
-        "scipy": min(from_z.values()) >= 100,
+        "scipy": min(large.values()) >= 100,
         "pieces": max(worst[PIECES].values()) < 1,
         "suite": max(worst[SUITE].values()) < 1e-4,
     }
@@ -122,10 +114,10 @@ def _texts(curves: Sequence[Curve], z: Array) -> dict[str, Any]:
 
 
 def _seconds(name: str, z: Array) -> float:
-    """The processor time of a way at the second order, the least of three."""
+    """The processor time of a function at the second order, the least of three."""
     times = []
     for _ in range(3):
         started = process_time()
-        WAYS.ways[name](ORDERS[1], z)
+        LOG.functions[name](ORDERS[1], z)
         times.append(process_time() - started)
     return min(times)

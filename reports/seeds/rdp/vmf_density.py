@@ -14,20 +14,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from scipy import stats
 
 from reports.papers.analysis import Analysis, Setting
 from reports.papers.texts import fill
+from reports.seeds.figures import curve, sheet_of
 from vcl_radial.posteriors.von_mises_fisher import VonMisesFisher
-from vcl_radial.reporting.figures.drawing import Curve, find, key_line, line, sheet
+from vcl_radial.reporting.figures.drawing import Curve, dots, find, key_line, line
 from vcl_radial.reporting.figures.style import colour_map
 
 CONCENTRATIONS = (2, 5, 10, 20, 50, 100)
 
 _ANGLE = "density of the angle"
-_SPREAD = "share of the directions within an angle"
-_DRAWS = "draws"
+_SHARE = "share of the directions within an angle"
 
 
 def density(angle: npt.ArrayLike, concentration: float) -> npt.NDArray[np.float64]:
@@ -49,76 +50,58 @@ def _about_east(concentration: float) -> VonMisesFisher:
 
 
 def analyse(setting: Setting) -> Analysis:
-    """Draw the density over the angle, and how much lies within an angle of the mean."""
+    """Draw the density over the angle, and the share of directions within an angle of the mean."""
     draws = 20_000 if setting.quick else 500_000
+    angle, within = np.linspace(-np.pi, np.pi, 721), np.linspace(0, np.pi, 361)
+    few = np.radians([5, 15, 30, 60, 90])
     curves = []
     for kappa in CONCENTRATIONS:
-        angle = np.linspace(-np.pi, np.pi, 721)
-        curves.append(Curve(_ANGLE, _name(kappa), angle.tolist(), density(angle, kappa).tolist()))
-        within = np.linspace(0, np.pi, 361)
-        inside = 1 - 2 * stats.vonmises(kappa).sf(within)
-        curves.append(Curve(_SPREAD, _name(kappa), within.tolist(), inside.tolist()))
-        drawn = np.abs(drawn_angles(kappa, draws))
-        places = np.radians([5, 15, 30, 60, 90])
-        shares = [float((drawn <= place).mean()) for place in places]
-        curves.append(Curve(_SPREAD, f"{_name(kappa)}, {_DRAWS}", places.tolist(), shares))
+        name, drawn = f"κ = {kappa}", np.abs(drawn_angles(kappa, draws))
+        curves += [
+            curve(_ANGLE, name, angle, density(angle, kappa)),
+            curve(_SHARE, name, within, share_within(within, kappa)),
+            curve(_SHARE, f"{name}, draws", few, [(drawn <= limit).mean() for limit in few]),
+        ]
     return Analysis(curves=curves, figure=_figure(curves), **_texts(curves, draws))
 
 
-def _name(kappa: float) -> str:
-    return f"κ = {kappa}"
+def share_within(angle: npt.ArrayLike, concentration: float) -> npt.NDArray[np.float64]:
+    """Share of the directions within an angle of the mean, by scipy's von Mises distribution."""
+    return np.asarray(1 - 2 * stats.vonmises(concentration).sf(angle))
 
 
 def _figure(curves: Sequence[Curve]) -> Figure:
     shades = colour_map()(np.linspace(0.1, 1, len(CONCENTRATIONS)))
-    looks = {
-        kappa: str(shade) for kappa, shade in zip(CONCENTRATIONS, map(_hex, shades), strict=True)
-    }
-    with sheet(
-        "Directions about a mean direction",
-        ["von Mises-Fisher on the circle", "dots: draws of the suite's posterior"],
-        ["Density over the angle (Fig. 1)", "Share within an angle of the mean"],
-        per_line=2,
-        width=2.85,
-        height=1.9,
-        key=[key_line(_name(kappa), shade) for kappa, shade in looks.items()],
-    ) as (figure, (left, right)):
-        for kappa, shade in looks.items():
-            line(left, find(curves, _ANGLE, _name(kappa)), shade)
-            line(right, find(curves, _SPREAD, _name(kappa)), shade)
-            drawn = find(curves, _SPREAD, f"{_name(kappa)}, {_DRAWS}")
-            right.plot(drawn.x, drawn.y, color=shade, marker="o", markersize=3, linestyle="none")
-        degrees = np.array([-180, -90, 0, 90, 180])
+    colours = {f"κ = {k}": to_hex(c) for k, c in zip(CONCENTRATIONS, shades, strict=True)}
+    key = [key_line(name, colour) for name, colour in colours.items()]
+    with sheet_of(__file__, key=key) as (figure, (left, right)):
+        for name, colour in colours.items():
+            line(left, find(curves, _ANGLE, name), colour)
+            line(right, find(curves, _SHARE, name), colour)
+            dots(right, find(curves, _SHARE, f"{name}, draws"), colour, markersize=3)
         left.set(xlabel="angle (degrees)", ylabel="density", ylim=(0, None), xlim=(-np.pi, np.pi))
-        left.set_xticks(np.radians(degrees), [f"{d}" for d in degrees])
         right.set(xlabel="angle (degrees)", ylabel="share", ylim=(0, 1.03), xlim=(0, np.pi))
-        right.set_xticks(np.radians([0, 45, 90, 135, 180]), ["0", "45", "90", "135", "180"])
+        for axes, degrees in ((left, (-180, -90, 0, 90, 180)), (right, (0, 45, 90, 135, 180))):
+            axes.set_xticks(np.radians(degrees), map(str, degrees))
     return figure
-
-
-def _hex(colour: npt.NDArray[np.float64]) -> str:
-    return "#" + "".join(f"{round(255 * part):02x}" for part in colour[:3])
 
 
 def _texts(curves: Sequence[Curve], draws: int) -> dict[str, Any]:
     half = [float(np.degrees(stats.vonmises(kappa).ppf(0.75))) for kappa in CONCENTRATIONS]
-    heights = [max(find(curves, _ANGLE, _name(kappa)).y) for kappa in CONCENTRATIONS]
-    worst = max(
-        abs(share - (1 - 2 * float(stats.vonmises(kappa).sf(place))))
-        for kappa in CONCENTRATIONS
-        for drawn in [find(curves, _SPREAD, f"{_name(kappa)}, {_DRAWS}")]
-        for place, share in zip(np.asarray(drawn.x, float), drawn.y, strict=True)
-    )
+    distances = []
+    for kappa in CONCENTRATIONS:
+        drawn = find(curves, _SHARE, f"κ = {kappa}, draws")
+        distances.append(abs(share_within(np.asarray(drawn.x, float), kappa) - drawn.y).max())
     numbers = {
         "draws": draws,
         "kappas": CONCENTRATIONS,
         "half": half,
-        "height": heights[0],
+        "height": max(find(curves, _ANGLE, f"κ = {CONCENTRATIONS[0]}").y),
         "largest": CONCENTRATIONS[-1],
-        "worst": worst,
+        "worst": max(distances),
     }
     rules = {
         "low": half[0] > 20,
-        "concentrated": all(a > b for a, b in pairwise(half)) and worst < 0.02,
+        "concentrated": all(a > b for a, b in pairwise(half)) and max(distances) < 0.02,
     }
     return fill(__file__, numbers, rules)

@@ -1,0 +1,31 @@
+"""Figures whose layout is data: curves from arrays, and sheets from the texts of a module."""
+
+from __future__ import annotations
+
+import tomllib
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from vcl_radial.reporting.figures.drawing import Curve, sheet
+
+
+def curve(panel: str, name: str, x: npt.ArrayLike, y: npt.ArrayLike) -> Curve:
+    """A curve without a band, of arrays or sequences of numbers."""
+    return Curve(panel, name, np.asarray(x).tolist(), np.asarray(y).tolist())
+
+
+def sheet_of(module: str, **others: Any) -> AbstractContextManager[tuple[Figure, list[Axes]]]:
+    """The sheet of a module: `[figure]` in the TOML file beside it holds arguments of `sheet`.
+
+    Args:
+        module: the file of the module.
+        others: further arguments of `sheet`.
+    """
+    texts = tomllib.loads(Path(module).with_suffix(".toml").read_text(encoding="utf-8"))
+    return sheet(**texts["figure"], **others)
