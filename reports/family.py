@@ -47,6 +47,11 @@ class Family:
             raise LookupError("a test depends on the verdict of another one")
         return self._corrected[test]
 
+    @property
+    def has_tests(self) -> bool:
+        """Whether a test was reported that is on none of the pages that are quoted."""
+        return bool(self._p)
+
     def close(self) -> None:
         """Correct the tests that were reported."""
         self._corrected = dict(zip(self._p, holm(list(self._p.values())), strict=True))

@@ -10,12 +10,15 @@ are one family by Holm's correction; `quote("uci")` has the tests of the page in
 from __future__ import annotations
 
 import difflib
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
+
+from jinja2 import FileSystemLoader, StrictUndefined, Template, TemplateError
+from jinja2.sandbox import SandboxedEnvironment
 
 from reports.family import Family
 from vcl_radial.errors import DataError, UserError, VclRadialError
@@ -24,7 +27,7 @@ from vcl_radial.metrics import verdicts
 from vcl_radial.metrics.bimodality import bimodality_gap_fraction
 from vcl_radial.metrics.printed_likelihood import log_likelihood_over_points
 from vcl_radial.metrics.seeds import sign_test
-from vcl_radial.reporting.rows import Difference, Rows, p_value
+from vcl_radial.reporting.rows import Rows, p_value
 from vcl_radial.runs.folder import write_atomically
 
 ENDING = ".jinja"
@@ -48,14 +51,9 @@ def templates(path: Path) -> list[Path]:
     Raises:
         UserError: there is no template.
     """
-    if path.is_file() and path.name.endswith(f".md{ENDING}"):
-        return [path]
-    if not path.is_dir():
-        fault = "is no template" if path.exists() else "there is no such file or folder"
-        raise UserError(f"{path}: {fault}; name a folder, or a template as README.md{ENDING}")
-    below = sorted(path.rglob(f"*.md{ENDING}"))
-    if not below:
-        raise UserError(f"{path}: holds no template; one is named as its page, with {ENDING}")
+    below = [path] if path.is_file() else sorted(path.rglob(f"*.md{ENDING}"))
+    if not below or not below[0].name.endswith(f".md{ENDING}"):
+        raise UserError(f"name a template as README.md{ENDING}, or a folder with some", path)
     return below
 
 
@@ -64,34 +62,56 @@ def page_of(template: Path) -> Path:
     return template.with_name(template.name.removesuffix(ENDING))
 
 
-def render(template: Path) -> str:
-    """A page as text.
-
-    Raises:
-        UserError: the template cannot be read, or its files lack a value; names the line.
-    """
-    return _rendered(template)[0]
-
-
-def _rendered(template: Path) -> tuple[str, Family]:
-    """A page as text, and its tests."""
-    from jinja2 import FileSystemLoader, StrictUndefined, TemplateError
-    from jinja2.sandbox import SandboxedEnvironment
-
-    environment = SandboxedEnvironment(
-        loader=FileSystemLoader(template.parent),
+def environment(folder: Path) -> SandboxedEnvironment:
+    """Jinja, for the templates of a folder."""
+    return SandboxedEnvironment(
+        loader=FileSystemLoader(folder),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    family = Family()
-    environment.globals.update(FUNCTIONS, **_functions(template.parent, family))
-    try:
-        page = environment.get_template(template.name)
-        page.render()
+
+
+def render(templates: Sequence[Path]) -> dict[Path, str]:
+    """The texts of pages, by the path of each page.
+
+    Raises:
+        UserError: a template cannot be read, or its files lack a value; names the line.
+    """
+
+    @cache
+    def draft(template: Path) -> tuple[Template, Family, str]:
+        """A template, its tests, and its page before these are corrected."""
+        folder, family = template.parent, Family()
+
+        def quote(*names: str) -> str:
+            family.quoted = [draft(folder / name / f"README.md{ENDING}")[1] for name in names]
+            return ""
+
+        jinja = environment(folder)
+        jinja.globals.update(FUNCTIONS, quote=quote, **_functions(folder, family))
+        with _errors_of(template):
+            page = jinja.get_template(template.name)
+            text = page.render()
         family.close()
-        return page.render(), family
+        return page, family, text
+
+    texts = {}
+    for template in templates:
+        page, family, text = draft(template)
+        if family.has_tests:
+            with _errors_of(template):
+                text = page.render()
+        texts[page_of(template)] = text
+    return texts
+
+
+@contextmanager
+def _errors_of(template: Path) -> Iterator[None]:
+    """Name the template and its line in errors."""
+    try:
+        yield
     except (
         VclRadialError,
         TemplateError,
@@ -100,8 +120,8 @@ def _rendered(template: Path) -> tuple[str, Family]:
         LookupError,
         ArithmeticError,
     ) as error:
-        reason = _without_class(" ".join(str(error).split()))
-        raise UserError(f"{template}{_line(error, template.name)}: {reason}") from None
+        reason = " ".join(str(error).split()).rstrip(".")
+        raise UserError(reason, f"{template}{_line(error, template.name)}") from None
 
 
 def _functions(folder: Path, family: Family) -> dict[str, Callable[..., Any]]:
@@ -117,12 +137,7 @@ def _functions(folder: Path, family: Family) -> dict[str, Callable[..., Any]]:
         try:
             return read_json(path)
         except (OSError, ValueError) as error:
-            raise DataError(f"{path}: cannot be read ({' '.join(str(error).split())})") from None
-
-    def quote(*names: str) -> str:
-        if not family.quoted:
-            family.quoted = [_rendered(folder / name / f"README.md{ENDING}")[1] for name in names]
-        return ""
+            raise DataError(f"cannot be read ({' '.join(str(error).split())})", path) from None
 
     def p_of_counts(above: int, pairs: int) -> float:
         return family.corrected(("counts", above, pairs), sign_test(above, pairs))
@@ -130,36 +145,33 @@ def _functions(folder: Path, family: Family) -> dict[str, Callable[..., Any]]:
     return {
         "csv": csv,
         "verdict_of_figure": partial(verdicts.verdict_of_figure, correct=family.corrected),
-        "quote": quote,
         "record": record,
         "sign_test": p_of_counts,
     }
 
 
-def write(paths: Sequence[Path]) -> list[Path]:
+def write(templates: Sequence[Path]) -> list[Path]:
     """Write the pages of templates; the pages that changed.
 
     Raises:
         UserError: see `render`, or a page cannot be written.
     """
-    texts = {page_of(path): render(path) for path in paths}
-    changed = [page for page, text in texts.items() if _text(page) != text]
-    for page in changed:
-        write_atomically(page, texts[page])
-    return changed
+    changed = {page: text for page, text in render(templates).items() if _text(page) != text}
+    for page, text in changed.items():
+        write_atomically(page, text)
+    return [*changed]
 
 
-def differences(paths: Sequence[Path]) -> list[str]:
+def differences(templates: Sequence[Path]) -> list[str]:
     """The lines in which pages differ from those that their templates make now.
 
     Raises:
         UserError: see `render`.
     """
     lines: list[str] = []
-    for path in paths:
-        page = page_of(path)
-        old, new = (_text(page) or "").splitlines(), render(path).splitlines()
-        lines += difflib.unified_diff(old, new, str(page), f"made of {path.name}", lineterm="", n=0)
+    for page, text in render(templates).items():
+        old, new = (_text(page) or "").splitlines(), text.splitlines()
+        lines += difflib.unified_diff(old, new, str(page), "as its files make it", lineterm="", n=0)
     return lines
 
 
@@ -169,17 +181,7 @@ def _text(page: Path) -> str | None:
     except FileNotFoundError:
         return None
     except (OSError, UnicodeError) as error:
-        raise UserError(f"{page}: cannot be read ({' '.join(str(error).split())})") from None
-
-
-def _without_class(reason: str) -> str:
-    """What Jinja says of a name that an object has not, in words of templates."""
-    match = re.fullmatch(r"'(?:[\w.]+\.)?(\w+) object' has no attribute '(\w+)'", reason)
-    known = [kind for kind in (Rows, Difference) if match and kind.__name__ == match[1]]
-    if match is None or not known:
-        return reason
-    names = {name for name in (*vars(known[0]), *known[0].__annotations__) if name[0] != "_"}
-    return f"{known[0].__name__} has no {match[2]!r}; it has {', '.join(sorted(names))}"
+        raise UserError(f"cannot be read ({' '.join(str(error).split())})", page) from None
 
 
 def _line(error: BaseException, name: str) -> str:

@@ -32,13 +32,6 @@ def parser(program: str) -> Parser:
 
 def _pages(options: argparse.Namespace) -> int:
     templates = [template for path in options.paths for template in pages.templates(path)]
-    single = len(templates) == 1
-    if options.check:
-        lines = pages.differences(templates)
-        made = "page is as its files make it" if single else "pages are as their files make them"
-        print("\n".join(lines) if lines else f"{len(templates)} {made}")
-        return FAILED if lines else DONE
-    current = "page is up to date" if single else "pages are up to date"
-    changed = pages.write(templates)
-    print("\n".join(map(str, changed)) if changed else f"{len(templates)} {current}")
-    return DONE
+    lines = pages.differences(templates) if options.check else pages.write(templates)
+    print("\n".join(map(str, lines)) or f"pages that are up to date: {len(templates)}")
+    return FAILED if options.check and lines else DONE

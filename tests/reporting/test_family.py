@@ -29,7 +29,7 @@ def test_a_test_that_was_not_there_before_is_refused():
     family = Family()
     family.corrected("a", 0.03)
     family.close()
-    with pytest.raises(LookupError, match="depends on the verdict"):
+    with pytest.raises(LookupError):
         family.corrected("b", 0.03)
 
 
@@ -43,5 +43,7 @@ def test_a_page_that_quotes_others_has_their_corrections_and_no_tests_of_its_own
     index.quoted = [one, other]
     assert index.corrected("a", 0.01) == 0.02
     assert index.corrected("c", 0.04) == 0.04
-    with pytest.raises(LookupError, match="none of the pages that are quoted"):
+    assert one.has_tests
+    assert not index.has_tests
+    with pytest.raises(LookupError):
         index.corrected("d", 0.5)
