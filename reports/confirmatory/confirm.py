@@ -17,12 +17,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from matplotlib.figure import Figure
 from scipy import stats
 
 from vcl_radial.metrics import holm
+from vcl_radial.reporting.figures.drawing import key_line, sheet
+from vcl_radial.reporting.figures.style import FAINT, QUIET_INK, method_styles, save
 
 COMPARISONS = (
     ("radial-vcl", "gaussian-vcl"),
@@ -147,49 +149,35 @@ def table(runs: Mapping[str, pd.DataFrame], family: Family = PRIMARY) -> pd.Data
     return result.assign(holm=holm(result["p"].tolist()))
 
 
-def picture(tests: Mapping[str, pd.DataFrame], path: Path) -> None:
+def picture(tests: Mapping[str, pd.DataFrame]) -> Figure:
     """Draw the differences with their 95 % intervals, a panel for each family of tests."""
-    names = {f"{first} − {second}": (first, second) for first, second in COMPARISONS}
-    height = max(map(len, tests.values()))
-    fig, axes = plt.subplots(
-        1,
-        len(tests),
-        figsize=(2 + 3.6 * len(tests), 0.4 * height + 1.6),
-        sharex=True,
-        sharey=all(len(table) == height for table in tests.values()),
-        squeeze=False,
-        layout="constrained",
-    )
-    for axis, (title, table) in zip(axes[0], tests.items(), strict=True):
-        axis.axvline(0, color="0.6", lw=0.8)
-        for at, row in enumerate(table.itertuples()):
-            number = list(names.values()).index((row.first, row.second))
-            axis.errorbar(
-                row.difference,
-                at,
-                xerr=[[row.difference - row.lower], [row.upper - row.difference]],
-                fmt="o",
-                mfc=f"C{number}" if row.holm < LEVEL else "white",
-                color=f"C{number}",
-                ms=5,
-                lw=1.2,
-            )
-        # Differences of a tenth of a point and of ten points are of interest.
-        axis.set_xscale("symlog", linthresh=1, linscale=1)
-        axis.set_xticks([-10, -1, 0, 1, 10], ["-10", "-1", "0", "+1", "+10"])
-        axis.set_xticks([], minor=True)
-        axis.set_yticks(range(1, len(table), len(names)), table["stream"].iloc[:: len(names)])
-        for line in range(len(names), len(table), len(names)):
-            axis.axhline(line - 0.5, color="0.9", lw=0.8)
-        axis.set_ylim(len(table) - 0.5, -0.5)
-        axis.set_title(title, fontsize=10)
-        axis.set_xlabel("difference of accuracy (points)")
-    handles = [
-        plt.Line2D([], [], marker="o", color=f"C{number}", lw=1.2) for number in range(len(names))
-    ]
-    fig.legend(handles, names, loc="outside lower center", ncols=len(names), frameon=False)
-    fig.savefig(path, dpi=110)
-    plt.close(fig)
+    names = [f"{first} − {second}" for first, second in COMPARISONS]
+    colours = [style.colour for style in method_styles(names).values()]
+    notes = ["points of accuracy with 95 % intervals", f"filled where Holm's p < {LEVEL}"]
+    key = [key_line(*look, marker="o") for look in zip(names, colours, strict=True)]
+    look = {"per_line": len(tests), "width": 2.0, "height": 3.0, "key": key}
+    with sheet("Differences between methods", notes, list(tests), **look) as (figure, panels):
+        for axes, table in zip(panels, tests.values(), strict=True):
+            axes.axvline(0, color=QUIET_INK, linewidth=0.8)
+            for number, colour in enumerate(colours):
+                rows = table.iloc[number :: len(names)]
+                ends = rows["difference"] - rows["lower"], rows["upper"] - rows["difference"]
+                look = {"color": colour, "markersize": 5, "linewidth": 1.2}
+                axes.errorbar(
+                    rows["difference"], rows.index, xerr=ends, fmt="o", mfc="white", **look
+                )
+                significant = rows[rows["holm"] < LEVEL]
+                axes.plot(significant["difference"], significant.index, "o", zorder=5, **look)
+            # Differences of a tenth of a point and of ten points are of interest.
+            axes.set_xscale("symlog", linthresh=1, linscale=1)
+            axes.set_xticks([-10, -1, 0, 1, 10], ["-10", "-1", "0", "+1", "+10"])
+            axes.set_xticks([], minor=True)
+            axes.set_yticks(range(1, len(table), len(names)), table["stream"].iloc[:: len(names)])
+            axes.grid(visible=False, axis="y")
+            for line in range(len(names), len(table), len(names)):
+                axes.axhline(line - 0.5, color=FAINT, linewidth=0.8)
+            axes.set(xlim=(-20, 20), ylim=(len(table) - 0.5, -0.5))
+    return figure
 
 
 def _print_power() -> None:
@@ -225,7 +213,7 @@ def main() -> None:
         here = Path(__file__).parent
         files = {title: here / f"{block}.csv" for block, (title, _) in BLOCKS.items()}
         tests = {title: pd.read_csv(path) for title, path in files.items() if path.exists()}
-        picture(tests, here / "differences.png")
+        save(picture(tests), here / "differences")
         return
     if options.folder is None:
         parser.error("name the folder of the reports")
