@@ -10,12 +10,12 @@ same command again goes on with the file.
 from __future__ import annotations
 
 import argparse
-import csv
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise, product
 from pathlib import Path
 
+import pandas as pd
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy, linear, pad
@@ -55,7 +55,6 @@ class Setting:
     padded: bool = False
 
 
-AS_HERE = Setting()
 NAMES = {
     "kept": "moments go on",
     "left_out": "classes to come left out",
@@ -66,17 +65,18 @@ NAMES = {
 
 def settings(method: str, one_head: bool) -> Iterator[tuple[str, Setting]]:
     """None of the differences, each one that the method has, and all of them."""
-    has = [
-        *(["kept"] if method not in ("naive-sgd", "joint") else []),
-        *(["left_out"] if one_head and method != "joint" else []),
-        *(["theirs"] if method in ("ewc", "ewc-separate", "mas", "replay") else []),
-        "padded",
-    ]
-    yield "as here", AS_HERE
+    can_differ = {
+        "kept": method not in ("naive-sgd", "joint"),
+        "left_out": one_head and method != "joint",
+        "theirs": method in ("ewc", "ewc-separate", "mas", "replay"),
+        "padded": True,
+    }
+    has = [name for name, differs in can_differ.items() if differs]
+    yield "as here", Setting()
     for name in has:
-        yield NAMES[name], replace(AS_HERE, **{name: True})
+        yield NAMES[name], Setting(**{name: True})
     if len(has) > 1:
-        yield "all", replace(AS_HERE, **dict.fromkeys(has, True))
+        yield "all", Setting(**dict.fromkeys(has, True))
 
 
 class Network:
@@ -144,30 +144,24 @@ class Run:
     def _train(self, rows: Tensor, task: int) -> None:
         for _ in range(EPOCHS):
             for batch in rows[torch.randperm(len(rows))].split(BATCH):
-                loss = self._loss(self.network(self.x[batch])[0], self.y[batch], task)
-                if self.method == "si":
-                    self._step_along_path(loss)
+                outputs, y = self.network(self.x[batch])[0], self.y[batch]
+                if self.one_head:
+                    self._step(cross_entropy(self._open(outputs, task), y))
                 else:
-                    self._step(loss)
+                    self._step(cross_entropy(self._masked_outputs(outputs, y), y))
 
     def _step(self, loss: Tensor) -> None:
+        """A step; SI adds what it took off the loss of the task alone, by parameter."""
+        parameters, before, alone = self.network.parameters, [], []
+        if self.method == "si":
+            before = self._values()
+            alone = torch.autograd.grad(loss, parameters, retain_graph=True)
         # Filled with zeros, as PyTorch did then: old heads go on by their moments.
         self.optimizer.zero_grad(set_to_none=False)
         (loss + self._penalty()).backward()
         self.optimizer.step()
-
-    def _step_along_path(self, loss: Tensor) -> None:
-        """A step, and what it took off the loss of the task alone, by parameter."""
-        before = self._values()
-        alone = torch.autograd.grad(loss, self.network.parameters, retain_graph=True)
-        self._step(loss)
-        for total, old, now, grad in zip(self.path, before, self._values(), alone, strict=True):
-            total.sub_(grad * (now - old))
-
-    def _loss(self, outputs: Tensor, y: Tensor, task: int) -> Tensor:
-        if not self.one_head:
-            return cross_entropy(self._masked_outputs(outputs, y), y)
-        return cross_entropy(self._open(outputs, task), y)
+        for path, old, now, grad in zip(self.path, before, parameters, alone, strict=False):
+            path.sub_(grad * (now.detach() - old))
 
     def _open(self, outputs: Tensor, task: int) -> Tensor:
         """The outputs that the loss of a task sees."""
@@ -223,15 +217,13 @@ class Run:
             omega = [path / ((now - old).square() + 0.1) for path, now, old in pairs]
             self.path = [torch.zeros_like(path) for path in self.path]
             return omega
+        by_batch = self.method == "mas" and self.setting.theirs
+        importance = self._batch_importance if by_batch else self._point_importance
         total = [torch.zeros_like(p) for p in self.network.parameters]
         batches = rows.split(BATCH)
         for batch in batches:
-            if self.method == "mas" and self.setting.theirs:
-                parts, count = self._batch_importance(batch, task), len(batches)
-            else:
-                parts, count = self._point_importance(batch, task), len(rows)
-            for sums, part in zip(total, parts, strict=True):
-                sums.add_(part, alpha=1 / count)
+            for sums, part in zip(total, importance(batch, task), strict=True):
+                sums.add_(part, alpha=1 / (len(batches) if by_batch else len(rows)))
         return total
 
     def _batch_importance(self, batch: Tensor, task: int) -> list[Tensor]:
@@ -270,23 +262,15 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     data = load_dataset("mnist")
-    done = _begun(arguments.to)
-    with arguments.to.open("a", newline="", encoding="utf-8") as file:
-        table = csv.writer(file, lineterminator="\n")
-        for seed, method, heads in product(range(arguments.seeds), arguments.method, HEADS):
-            for name, setting in settings(method, heads == "one"):
-                if (method, heads, name, str(seed)) not in done:
-                    score = Run(data, seed, method, heads == "one", setting).accuracy()
-                    table.writerow([method, heads, name, seed, f"{score:.4f}"])
-                    file.flush()
-
-
-def _begun(path: Path) -> set[tuple[str, ...]]:
-    """The runs that a file holds, which begins with the names of its columns."""
-    if not path.exists():
-        path.write_text("method,heads,setting,seed,average_accuracy\n", encoding="utf-8")
-    with path.open(newline="", encoding="utf-8") as file:
-        return {tuple(row[:4]) for row in csv.reader(file)}
+    to, columns = arguments.to, ["method", "heads", "setting", "seed"]
+    done = {tuple(row) for row in pd.read_csv(to)[columns].values} if to.exists() else set()
+    for seed, method, heads in product(range(arguments.seeds), arguments.method, HEADS):
+        for name, setting in settings(method, heads == "one"):
+            if (method, heads, name, seed) not in done:
+                score = Run(data, seed, method, heads == "one", setting).accuracy()
+                row = pd.DataFrame([[method, heads, name, seed, f"{score:.4f}"]])
+                row.columns = [*columns, "average_accuracy"]
+                row.to_csv(to, mode="a", header=not to.exists(), index=False)
 
 
 if __name__ == "__main__":
