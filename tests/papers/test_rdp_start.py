@@ -17,7 +17,7 @@ def test_the_means_stay_and_lengths_widths_and_priors_are_as_told(grouping, shap
     mean, bias = layer.mean()
     torch.testing.assert_close(mean, weight, rtol=1e-4, atol=1e-6)
     torch.testing.assert_close(bias, torch.ones(shape[0]))
-    for block in filter(None, (layer.rows, layer.columns)):
+    for block in layer.factor_blocks().values():
         q = block.posterior
         assert q.direction.mean_length().item() == pytest.approx(0.8, rel=1e-5)
         torch.testing.assert_close(q.factors.scale, torch.full_like(q.factors.scale, 0.3))

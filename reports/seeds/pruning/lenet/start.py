@@ -44,9 +44,8 @@ class RDPStart:
         """The posterior over a layer's weights with these means."""
         settings = RDPSettings(self.grouping, _NOISE, self.prior_scale, self.prior_length)
         weights = settings.make_weights(weight, bias)
-        for block in (weights.rows, weights.columns):
-            if block is not None:
-                self._set(block)
+        for block in weights.factor_blocks().values():
+            self._set(block)
         return weights
 
     @torch.no_grad()
