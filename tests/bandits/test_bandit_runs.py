@@ -128,7 +128,6 @@ def test_a_method_of_a_users_own_plays(data_dir, tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("method", "words"),
     [
-        ("joint", "joint: strategy = 'joint' trains once on all tasks together"),
         ("lwf", "lwf: "),
     ],
 )

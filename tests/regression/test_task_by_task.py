@@ -136,3 +136,21 @@ def test_a_method_that_lanes_know_trains_alone_with_options_of_its_own():
     (alone,) = plan("diabetes", ["badam"], [0], {"options.beta2": 0.99})
     assert lane.is_lane
     assert not alone.is_lane
+
+
+def test_joint_on_slices_is_training_on_all_rows_for_as_many_steps():
+    joint = training(2, strategy="joint", **POINTS)
+    whole = training(1, strategy="naive", **(POINTS | {"steps": 2 * POINTS["steps"]}))
+    assert [step.done for step in joint.steps()] == [1]
+    list(whole.steps())
+    assert joint.after == {2: whole.after[0]}
+    assert joint.facts()["carried_bytes"] is None
+
+
+@pytest.mark.parametrize("name", ["coreset_vcl", "single_task"])
+def test_a_method_that_predicts_by_networks_of_its_own_is_scored(name):
+    posterior = "gaussian" if name == "coreset_vcl" else "none"
+    options = {"coreset_size": 5} if name == "coreset_vcl" else {}
+    made = training(2, strategy=name, options=options, **(POINTS | {"posterior": posterior}))
+    assert [step.done for step in made.steps()] == [1, 2]
+    assert made.fault() is None

@@ -213,11 +213,6 @@ class MethodRecipe(RecipeSettings):
         {}, "what the method takes beyond the keys of every recipe", of="method"
     )
 
-    unsupported_hooks: ClassVar[dict[str, str]] = {
-        "needs_whole_stream": "trains once on all tasks together, which this track does not offer",
-        "predictor": "predicts with networks of its own, which this track does not offer",
-    }
-
     @model_validator(mode="after")
     def _with_strategy(self) -> MethodRecipe:
         if not self.strategy:

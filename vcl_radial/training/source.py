@@ -63,8 +63,15 @@ class TaskSource:
         raise NotImplementedError
 
     def together(self) -> TaskData:
-        """All tasks as one, for a method that needs the whole stream."""
-        raise NotImplementedError
+        """All tasks as one, for a method that needs the whole stream.
+
+        Raises:
+            UserError: the source has several tasks and does not join them.
+        """
+        tasks = self.tasks()
+        if len(tasks) > 1:
+            raise UserError("a method that learns all tasks at once needs their points as tensors")
+        return tasks[0]
 
     def validate(self, method: Method, task: int) -> float:
         """The score of a method on held-out points of a task in training; higher is better."""
@@ -212,7 +219,7 @@ class Tasks(TaskSource):
         if all(isinstance(task, DatasetTask) for task in tasks) and len(heads) == 1:
             joined: ConcatDataset[Any] = ConcatDataset([task.dataset for task in tasks])
             return DatasetTask("all tasks", joined, heads, self._batch_size, self._drop_last)
-        raise UserError("a method that learns all tasks at once needs their points as tensors")
+        return super().together()
 
     def _task(self, name: str, task: Any, head: int | None) -> TaskData:
         if isinstance(task, TaskData):

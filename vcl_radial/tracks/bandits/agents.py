@@ -92,8 +92,9 @@ class MethodAgent(Agent):
 
         The seed of the draw is the next number of the global generator.
         """
-        seed = int(torch.randint(2**31, ()))
-        return self.method.draws(context.unsqueeze(0), samples=1, seed=seed)[0, 0]
+        method, seed = self.method, int(torch.randint(2**31, ()))
+        with method.using(method.predictor(None)):
+            return method.draws(context.unsqueeze(0), samples=1, seed=seed)[0, 0]
 
     def learn(self, memory: Memory) -> None:
         """Train on batches of all rounds so far, and end the task for the next choices.

@@ -73,9 +73,8 @@ class Recipe(StepRecipe, MethodRecipe):
     loss: Literal["nll", "squared-error"] = Key("nll", "loss of a reward")
     noise: Positive = Key(0.1, "standard deviation of the rewards in the NLL (Riquelme et al.)")
 
-    unsupported_hooks: ClassVar = MethodRecipe.unsupported_hooks | {
-        "closed_form": "learns one number in closed form, and a game has one for each action",
-        "select": "selects points where a task begins, and those of a game become known one by one",
+    unsupported_hooks: ClassVar = {
+        "closed_form": "learns one number in closed form, and a game has one for each action"
     }
 
 

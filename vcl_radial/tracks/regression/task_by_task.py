@@ -95,14 +95,23 @@ class SliceTask:
 
 
 class Slices(TaskSource):
-    """Slices of a table's training rows in their order."""
+    """Slices of a table's training rows in their order.
 
-    def __init__(self, slices: Sequence[SliceTask]) -> None:
-        self._slices = slices
+    Args:
+        slices: the slices.
+        whole: all rows, for a method that needs them at once.
+    """
+
+    def __init__(self, slices: Sequence[SliceTask], whole: SliceTask) -> None:
+        self._slices, self._whole = slices, whole
 
     def tasks(self) -> Sequence[SliceTask]:
         """The slices."""
         return self._slices
+
+    def together(self) -> SliceTask:
+        """All rows as one task."""
+        return self._whole
 
 
 class SliceTraining(Scored):
@@ -127,17 +136,12 @@ class SliceTraining(Scored):
         whole = Batch(x, y)
         parts = [whole.at(rows) for rows in slices(x, count)] if count > 1 else [whole]
         recipe = run.recipe
-        self.source = Slices(
-            [
-                SliceTask(
-                    f"slice {number + 1}",
-                    part,
-                    recipe.batch_size,
-                    self._seed("batches", number),
-                )
-                for number, part in enumerate(parts)
-            ]
-        )
+
+        def task(number: int, points: Batch) -> SliceTask:
+            seed = self._seed("batches", number)
+            return SliceTask(f"slice {number + 1}", points, recipe.batch_size, seed)
+
+        self.source = Slices([task(*part) for part in enumerate(parts)], task(0, whole))
         with seeded_rng(derived(self.seed, "start"), torch.device("cpu")):
             self.method = method_of(run, x.shape[1], data.hidden)
         self.method.eval_seed = derived(self.seed, "prediction")
@@ -145,7 +149,7 @@ class SliceTraining(Scored):
         self.trainer = Trainer(
             self.method,
             optimizer=lambda network: Adam(network.parameters(), lr=recipe.learning_rate),
-            steps=recipe.steps,
+            steps=recipe.steps * (len(parts) if self.method.needs_whole_stream else 1),
             schedule=linear_tail,
             rates_by="step",
             seed=self._seed_of,
@@ -157,9 +161,20 @@ class SliceTraining(Scored):
         )
         self._steps_done, self._report_steps = 0, reports([self])
 
+    @property
+    def slices(self) -> int:
+        """The number of slices."""
+        return len(self.source.tasks())
+
+    @property
+    def slices_done(self) -> int:
+        """The number of slices that are learnt."""
+        at_once = self.method.needs_whole_stream
+        return self.slices * self.trainer.done if at_once else self.trainer.done
+
     def position(self) -> Step:
         """Number of trainings, one per slice."""
-        steps = self.run.recipe.steps * self.trainer.done
+        steps = self.run.recipe.steps * self.slices_done
         return Step(self.trainer.done, "start", epoch=steps, epochs=self.run.steps, at=steps)
 
     def steps(self) -> Iterator[Step]:
@@ -170,10 +185,10 @@ class SliceTraining(Scored):
         """
         torch.set_flush_denormal(True)
         started = time.perf_counter()
-        self._steps_done = self.run.recipe.steps * self.trainer.done
+        self._steps_done = self.run.recipe.steps * self.slices_done
         for _ in self.trainer.steps(self.source):
             # All rows at once have the number 0; slices count from 1.
-            number = self.trainer.done if len(self.source.tasks()) > 1 else 0
+            number = self.slices_done if self.slices > 1 else 0
             self.after = {**self.after, number: self._scores()}
             self.seconds += time.perf_counter() - started
             if (fault := self.fault()) is not None:
@@ -196,7 +211,7 @@ class SliceTraining(Scored):
 
     def facts(self) -> dict[str, float | None]:
         """Seconds and bytes carried in a sequence."""
-        if len(self.source.tasks()) > 1:
+        if self.slices > 1 and not self.method.needs_whole_stream:
             self.carried_bytes = carried_bytes(self.method.state_dict(), self._start)
         return super().facts()
 

@@ -146,8 +146,6 @@ class Recipe(EpochRecipe, MethodRecipe):
     eval_samples: Count = Key(16, "weight samples of a prediction that is scored")
     precision: Literal["float32", "bfloat16"] = Key("float32", "precision of forward products")
 
-    unsupported_hooks: ClassVar = {}
-
     @model_validator(mode="after")
     def _goes_together(self) -> Recipe:
         if self.truncation is not None and self.posterior != "gaussian":
