@@ -20,7 +20,7 @@ from vcl_radial.cli.arguments import (
 from vcl_radial.system.quiet import quiet
 
 with quiet():  # about the packages that it imports
-    from benchmarks.speed.measuring import MEASURES, PROGRAM, measure_all
+    from benchmarks.speed.measuring import PROGRAM, TITLES, measure_all, write_page
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -35,50 +35,39 @@ def parser() -> argparse.ArgumentParser:
         description="Measure time and memory of training, relative to plain PyTorch and to other "
         "libraries, on one thread of a CPU or on a GPU.",
     )
-    parser.add_argument(
-        "sections",
-        metavar="SECTION",
-        nargs="*",
-        type=_section,
-        help="a name that --list prints (default: all)",
-    )
-    parser.add_argument("--list", action="store_true", help="list what each section measures")
-    parser.add_argument(
-        "--repeats", metavar="N", type=count, help="measured rounds (default: 5; with --quick 2)"
-    )
-    parser.add_argument("--quick", action="store_true", help="a coarse look in some minutes")
-    parser.add_argument(
-        "--to",
-        metavar="DIR",
-        type=folder,
-        default=Path("reports/speed"),
-        help="where to write (default: reports/speed)",
-    )
+    add = parser.add_argument
+    named = "a name that --list prints (default: all)"
+    add("sections", metavar="SECTION", nargs="*", type=_section, help=named)
+    add("--list", action="store_true", help="list what each section measures")
+    add("--page", action="store_true", help="only write page and figures of --to again")
+    add("--repeats", metavar="N", type=count, help="measured rounds (default: 5; with --quick 2)")
+    add("--quick", action="store_true", help="a coarse look in some minutes")
+    written = "where to write (default: %(default)s)"
+    add("--to", metavar="DIR", type=folder, default=Path("reports/speed"), help=written)
     add_data_dir(parser, "; else the downloaded Fashion-MNIST, else random images")
-    parser.add_argument(
-        "--device",
-        choices=("cpu", "cuda"),
-        default="cpu",
-        help="the device that trains (default: cpu)",
-    )
+    trained = "the device that trains (default: %(default)s)"
+    add("--device", choices=("cpu", "cuda"), default="cpu", help=trained)
     return parser
 
 
 def _section(text: str) -> str:
-    if text not in MEASURES:
-        raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(MEASURES)}")
+    if text not in TITLES:
+        raise argparse.ArgumentTypeError(f"{text!r} is none of {', '.join(TITLES)}")
     return text
 
 
 def _measure(options: argparse.Namespace) -> int:
     if options.list:
-        for name, measures in MEASURES.items():
-            print(f"{name:14}{measures}")
+        for name, title in TITLES.items():
+            print(f"{name:14}{title}")
+        return DONE
+    if options.page:
+        write_page(options.to)
         return DONE
     device = usable_device(options.device)
     try:
         measure_all(
-            list(dict.fromkeys(options.sections)) or list(MEASURES),
+            list(dict.fromkeys(options.sections)) or list(TITLES),
             options.to,
             repeats=options.repeats,
             quick=options.quick,

@@ -13,18 +13,26 @@ from vcl_radial.errors import DataError
 from vcl_radial.files.cache import cache_root
 
 
-def fashion_or_noise(data_dir: Path | None, folder: Path, train: int, test: int) -> Images:
+def fashion_or_noise(data_dir: Path | None, scratch: Path, train: int, test: int) -> Images:
     """Fashion-MNIST from `data_dir` or an earlier download, else ten classes of `noise`."""
     try:
         if data_dir is None:
             user_files(user_root(None) or cache_root(), "FashionMNIST")
     except DataError:
-        return noise(folder, 10, train, test)
+        return noise(scratch, 10, train, test)
     return Images("fashion-mnist", data_dir, "Fashion-MNIST")
 
 
-def noise(folder: Path, classes: int, train: int, test: int) -> Images:
-    """Write random 28x28 images as the IDX files of a data set, `per_class` of each class."""
+def noise(scratch: Path, classes: int, train: int, test: int) -> Images:
+    """Write random 28x28 images as the IDX files of a data set.
+
+    Args:
+        scratch: the folder for temporary files, below which a data set has a folder of its own.
+        classes: number of classes.
+        train: training images of each class.
+        test: test images of each class.
+    """
+    folder = scratch / f"noise-{classes}-{train}-{test}"
     folder.mkdir(parents=True, exist_ok=True)
     generator = torch.Generator().manual_seed(0)
     for (image_file, label_file), count in ((IDX_NAMES[:2], train), (IDX_NAMES[2:], test)):

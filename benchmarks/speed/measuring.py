@@ -2,33 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from importlib.metadata import PackageNotFoundError, version
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.metadata import distributions
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import ModuleType
 
 import torch
 
-from benchmarks.speed import (
-    command,
-    convolutions,
-    growth,
-    kl,
-    lanes,
-    methods,
-    page,
-    peers,
-    prediction,
-    profile,
-    regression,
-    run,
-    setting,
-    step,
-)
+from benchmarks.speed import page, setting
 from benchmarks.speed.data import fashion_or_noise
-from benchmarks.speed.pictures import Picture
 from benchmarks.speed.setting import Record, Setting
+from vcl_radial import native
+from vcl_radial.errors import UserError
 from vcl_radial.reporting import record
 from vcl_radial.reporting.figures import save
 from vcl_radial.runs import environment
@@ -38,17 +24,16 @@ from vcl_radial.system.quiet import quiet
 
 PROGRAM = "python -m benchmarks.speed"
 
-SECTIONS: dict[str, ModuleType] = {
-    module.__name__.rpartition(".")[2]: module
-    for module in (
-        *(command, convolutions, growth, kl, lanes, methods),
-        *(peers, prediction, profile, regression, run, step),
+SECTIONS = {
+    name: import_module(f"benchmarks.speed.{name}")
+    for name in (
+        *("convolutions", "growth", "kl", "lanes", "methods"),
+        *("peers", "prediction", "regression", "run", "step"),
     )
 }
-MEASURES = {name: str(of.__doc__).partition("\n")[0].rstrip(".") for name, of in SECTIONS.items()}
-"""The function that measures each section."""
+TITLES = {name: page.title_and_notes(section)[0] for name, section in SECTIONS.items()}
 
-_PEERS = ("bayesian-torch", "torch-uncertainty", "tyxe", "pyro-ppl", "py-spy")
+_PEERS = ("bayesian-torch", "torch-uncertainty", "tyxe", "pyro-ppl")
 
 
 def measure_all(
@@ -78,32 +63,28 @@ def measure_all(
     torch.manual_seed(0)
     sizes = setting.QUICK if quick else setting.FULL
     # Before anything is written, because the page may lie in the checkout that this describes.
-    described = environment.describe(environment.device_name(device), torch.get_num_threads())
-    described["packages"] |= {package: _version(package) for package in _PEERS}
-    typed = " ".join(
-        [PROGRAM, *names]
-        + ([f"--repeats {repeats}"] if repeats else [])
-        + (["--quick"] if quick else [])
-        + ([f"--device {device}"] if device != "cpu" else [])
-    )
+    described = environment.describe(environment.device_name(device), 1)
+    versions = {package.name.lower(): package.version for package in distributions()}
+    described["packages"] |= {name: versions.get(name) for name in _PEERS}
+    reason = "it works on a CPU" if device == "cuda" else native.unavailable()
+    described["compiled pass"] = f"not in use ({reason})" if reason else "in use"
+    options = (f" --repeats {repeats}" if repeats else "") + " --quick" * quick
+    options += f" --device {device}" * (device != "cpu")
     with TemporaryDirectory() as folder, quiet():
         scratch = Path(folder)
-        images = fashion_or_noise(
-            data_dir, scratch / "images", sizes.train_images, sizes.test_images
-        )
+        images = fashion_or_noise(data_dir, scratch, sizes.train_images, sizes.test_images)
         shared = Setting(sizes, repeats or sizes.repeats, images, scratch, device)
         make_folder(to)  # now, not when minutes have been measured
         check_page(to / "README.md", [f"{name}.json" for name in SECTIONS])
         print(f"data: {images.description}")
         for name in names:
-            print(f"\n{name}: {MEASURES[name]}", flush=True)
-            result = SECTIONS[name].measure(shared)
-            print(page.to_text(result.rows, result.notes), end="", flush=True)
-            record.write(
-                to, name, Record(result.rows, result.notes, typed, images.description, described)
-            )
-            files = _write_page(to)
-    print(f"\n{to / 'README.md'}, " + ", ".join(["speed.csv", *files]))
+            print(f"\n{name}: {TITLES[name]}", flush=True)
+            rows = SECTIONS[name].measure(shared)
+            print(page.to_text(rows), end="", flush=True)
+            command = f"{PROGRAM} {name}{options}"
+            record.write(to, name, Record(rows, command, images.description, described))
+            files = write_page(to)
+    print(f"\n{to / 'README.md'}, " + ", ".join(files))
 
 
 def read(folder: Path) -> dict[str, Record]:
@@ -111,34 +92,20 @@ def read(folder: Path) -> dict[str, Record]:
     return record.read(folder, SECTIONS, Record, PROGRAM)
 
 
-def page_of(records: Mapping[str, Record]) -> str:
-    """The page of all measured sections."""
-    return page.to_markdown(records, MEASURES, pictures_of(records))
+def write_page(to: Path) -> list[str]:
+    """Write table, page and figures of all sections in a folder; return the names of the files.
 
-
-def pictures_of(records: Mapping[str, Record]) -> dict[str, list[Picture]]:
-    """The pictures of each measured section."""
-    return {
-        name: [picture for picture in SECTIONS[name].PICTURES if picture.drawn(of.rows)]
-        for name, of in records.items()
-    }
-
-
-def _write_page(to: Path) -> list[str]:
-    """Write table, page and figures of all sections in the folder; return the figures' files."""
+    Raises:
+        UserError: the folder holds no section, or a file cannot be written.
+    """
     records = read(to)
-    files = []
-    for name, pictures in pictures_of(records).items():
-        for picture in pictures:
-            save(picture.draw(records[name].rows), to / picture.name)
+    if not records:
+        raise UserError(f"{to}: holds no measurement; make one by {PROGRAM}")
+    files = ["speed.csv"]
+    for name, measured in records.items():
+        for picture in SECTIONS[name].PICTURES:
+            save(picture.draw(measured.rows), to / picture.name)
             files.append(f"{picture.name}.png")
     write_atomically(to / "speed.csv", page.to_csv(records))
-    write_atomically(to / "README.md", page_of(records))
+    write_atomically(to / "README.md", page.to_markdown(records, SECTIONS))
     return files
-
-
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None

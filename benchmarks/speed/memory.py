@@ -2,41 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from benchmarks.speed.setting import Images, Row, Setting, rows_of
-from benchmarks.speed.training import LaneTraining, Training, number_of_weights
+from benchmarks.speed.setting import Keys, Row, Setting, rows_of
+from benchmarks.speed.training import LaneTraining, Training
 
-PEAK = "memory: peak (MB)"
+PEAK, HELD = "memory: peak (MB)", "memory: held (MB)"
 _MB = 1e6
 
-
-class Probe(NamedTuple):
-    """A training whose memory is measured: all tasks, and the scores of the last.
-
-    With `lanes`, that many runs are one program, and train the first two tasks.
-    """
-
-    method: str
-    keys: Mapping[str, Any]
-    images: Images
-    setting: Setting
-    lanes: int = 0
+Probe = Callable[..., Training | LaneTraining]
+"""A function that trains; its keyword `hidden` changes the network."""
 
 
-def peaks(section: str, probes: Mapping[tuple[str, str], Probe]) -> list[Row]:
+def rows_of_probes(probes: Mapping[tuple[str, str], Probe]) -> list[Row]:
     """The rows of peak and lasting memory; probes are by variant and size."""
     measured = in_fresh_processes(list(probes.values()))
-    rows: list[Row] = []
-    for (variant, size), metrics in zip(probes, measured, strict=True):
-        rows += rows_of(section, {name: {variant: [of]} for name, of in metrics.items()}, size)
-    return rows
+    return [
+        row
+        for (variant, size), metrics in zip(probes, measured, strict=True)
+        for row in rows_of({name: {variant: [mb]} for name, mb in metrics.items()}, size)
+    ]
 
 
 def in_fresh_processes(probes: Sequence[Probe]) -> list[dict[str, float]]:
@@ -48,81 +40,53 @@ def in_fresh_processes(probes: Sequence[Probe]) -> list[dict[str, float]]:
 
 
 def measure_probe(probe: Probe) -> dict[str, float]:
-    """Train in this process; return the peak above the start, if known, and lasting bytes."""
+    """Train in this process; return the peak above the start, if known, and held bytes."""
     torch.set_num_threads(1)
-    small = {**probe.keys, "hidden": [8]}
-    _train(probe._replace(keys=small, lanes=min(probe.lanes, 1)))  # makes what the first use makes
-    before, _ = _memory(probe.setting.device)
-    training = _train(probe)
-    _, peak = _memory(probe.setting.device)
-    metrics = {}
-    if before is not None and peak is not None:
-        metrics[PEAK] = (peak - before) / _MB
+    probe(hidden=[8])  # makes what the first use makes
+    before, _ = memory()
+    training = probe()
+    _, peak = memory()
+    metrics = {PEAK: (peak - before) / _MB} if peak else {}
     if isinstance(training, Training):
-        held = sum(state_bytes(training.strategy).values())
-        weights = number_of_weights(training.layers, heads=training.run.tasks)
-        metrics |= {
-            "memory: held (MB)": held / _MB,
-            "memory: bytes held per weight": held / weights,
-        }
+        metrics[HELD] = held_bytes(training.strategy) / _MB
     return metrics
 
 
-def _train(probe: Probe) -> Training | LaneTraining:
-    method, keys, images, setting, lanes = probe
-    if lanes:
-        together = LaneTraining(lanes, keys, images, setting)
-        together.train()
-        return together
-    training = Training(method, keys, images, setting)
+def train_tasks(method: str, keys: Keys, setting: Setting, **more: Any) -> Training:
+    """Train all tasks, and score the last."""
+    training = Training(method, {**keys, **more}, setting)
     for experience in training.run.train_experiences[1:]:
         training.strategy.train([experience], eval_streams=[])
     training.strategy.eval(training.run.eval_experiences[-1:])
     return training
 
 
-def state_bytes(strategy: Any) -> dict[str, int]:
-    """Bytes that live as long as the training, by kind; a tensor of two kinds counts once."""
-    network = strategy.network
-    parameters = list(network.parameters())
-    slots = [slot for of in strategy.optimizer.state.values() for slot in of.values()]
-    kinds: dict[str, Iterable[Any]] = {
-        "parameters": parameters,
-        "gradients": [p.grad for p in parameters],
-        "prior": network.buffers(),
-        "optimiser": slots,
-    }
-    counted: set[int] = set()
-    return {kind: new_bytes(values, counted) for kind, values in kinds.items()}
+def train_lanes(lanes: int, keys: Keys, setting: Setting, **more: Any) -> LaneTraining:
+    """Train the first two tasks of many runs as one program."""
+    training = LaneTraining(lanes, {**keys, **more}, setting)
+    training.train()
+    return training
 
 
-def new_bytes(values: Iterable[Any], counted: set[int]) -> int:
-    """Bytes of the tensors among values that were not counted before."""
-    total = 0
-    for tensor in values:
-        if isinstance(tensor, Tensor) and tensor.data_ptr() not in counted:
-            counted.add(tensor.data_ptr())
-            total += tensor.nbytes
-    return total
+def held_bytes(strategy: Any) -> int:
+    """Bytes that live as long as the training: parameters, gradients, prior, optimiser."""
+    parameters = list(strategy.network.parameters())
+    slots = [slot for slots in strategy.optimizer.state.values() for slot in slots.values()]
+    held = [*parameters, *(p.grad for p in parameters), *strategy.network.buffers(), *slots]
+    return sum({t.data_ptr(): t.nbytes for t in held if isinstance(t, Tensor)}.values())
 
 
-def _memory(device: str) -> tuple[int | None, int | None]:
-    """Bytes in use, and the peak: on a GPU since the last call, else since the process began."""
-    if device == "cuda":
+def memory() -> tuple[int, int]:
+    """Bytes in use, and the peak: on a GPU since the last call, else since the process began.
+
+    Without a GPU they are those of Linux's account of this process, elsewhere 0. `getrusage` would
+    not do: a new process inherits its parent's peak there.
+    """
+    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
         both = torch.cuda.memory_allocated(), torch.cuda.max_memory_allocated()
         torch.cuda.reset_peak_memory_stats()
         return both
-    return status_bytes("VmRSS"), status_bytes("VmHWM")
-
-
-def status_bytes(line: str) -> int | None:
-    """A line of Linux's account of this process, in bytes; None elsewhere.
-
-    `getrusage` would not do: a new process inherits its parent's peak there.
-    """
-    try:
-        account = Path("/proc/self/status").read_text()
-    except OSError:
-        return None
-    (kibibytes,) = (row.split()[1] for row in account.splitlines() if row.startswith(line))
-    return 1024 * int(kibibytes)
+    file = Path("/proc/self/status")
+    account = file.read_text() if file.exists() else ""
+    found = dict(re.findall(r"(\w+):\s+(\d+) kB", account))
+    return 1024 * int(found.get("VmRSS", 0)), 1024 * int(found.get("VmHWM", 0))

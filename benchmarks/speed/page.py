@@ -1,91 +1,74 @@
-"""The result of a measurement as text: for the terminal, as CSV, as a page."""
+"""The numbers of sections as text: for the terminal, as CSV, as a page."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
 
 import pandas as pd
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from benchmarks.speed.pictures import STACK, Picture
 from benchmarks.speed.setting import Record, Row
 from vcl_radial.reporting import markdown
 from vcl_radial.reporting.provenance import origin
-from vcl_radial.runs.sections import Block, Column, Figure, Report, Section, Table, Text
+from vcl_radial.runs.sections import Column, Table
 
-_INTRODUCTION = (
-    "Medians over rounds, lowest and highest in brackets. Within a section the variants take turns "
-    "in one process, in reversed order every other round; ratios are taken within a round. A first "
-    "round does not count, but for whole runs, and denormal numbers are flushed to zero. Times are "
-    "those of the processor for this process; on a GPU, and for whole runs and worker processes, "
-    "of the wall clock."
-)
+
+def title_and_notes(section: ModuleType) -> tuple[str, list[str]]:
+    """The first line of a section's docstring, and its other paragraphs."""
+    title, *notes = (" ".join(part.split()) for part in str(section.__doc__).split("\n\n"))
+    return title.rstrip("."), notes
 
 
 def to_csv(records: Mapping[str, Record]) -> str:
     """All numbers, tidy and in full precision."""
-    rows = [row for record in records.values() for row in record.rows]
-    return pd.DataFrame(rows, columns=Row._fields, dtype=object).to_csv(index=False)
+    rows = [(name, *row) for name, record in records.items() for row in record.rows]
+    return pd.DataFrame(rows, columns=["section", *Row._fields], dtype=object).to_csv(index=False)
 
 
-def to_text(rows: Sequence[Row], notes: Sequence[str]) -> str:
-    """The tables of a section in aligned columns, and its notes."""
-    parts = [
-        (f"  {kind}\n" if kind else "") + markdown.aligned(table)
-        for kind, table in tables(rows).items()
-    ]
-    return "\n".join([*parts, *(f"  {note}" for note in notes)]).rstrip() + "\n"
+def to_text(rows: Sequence[Row]) -> str:
+    """The tables of a section in aligned columns."""
+    return "\n".join(map(markdown.aligned, tables(rows)))
 
 
-def to_markdown(
-    records: Mapping[str, Record],
-    headings: Mapping[str, str],
-    pictures: Mapping[str, Sequence[Picture]],
-) -> str:
-    """The page: every section with its pictures and tables, and where its numbers come from."""
-    blocks_by_section = [Section("", [Text(_INTRODUCTION)])]
-    for name, record in records.items():
-        line = origin(record.command, record.environment, f"data: {record.data}")
-        blocks: list[Block] = [
-            *(Figure(picture.name, None, picture.title) for picture in pictures[name]),
-            *tables(record.rows).values(),
-            Text(points=[*record.notes, line]),
-        ]
-        blocks_by_section.append(Section(f"{name}: {headings[name]}", blocks))
-    return markdown.page(Report("Speed", blocks_by_section))
+def to_markdown(records: Mapping[str, Record], sections: Mapping[str, ModuleType]) -> str:
+    """The page: every section with its pictures, tables and notes, and their origin."""
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals.update(
+        tables=tables, markdown=markdown, origin=origin, title_and_notes=title_and_notes
+    )
+    template = environment.get_template("page.md.jinja")
+    return template.render(records=records, sections=sections)
 
 
-def tables(rows: Sequence[Row]) -> dict[str, Table]:
-    """One table for each kind of size, a line per variant and size, a column per metric."""
-    by_kind: dict[str, list[Row]] = {}
-    for r in rows:
-        if r.metric != STACK:  # in the picture alone
-            by_kind.setdefault(_kind(r), []).append(r)
-    return {kind: _table(kind_rows) for kind, kind_rows in by_kind.items()}
+def tables(rows: Sequence[Row]) -> list[Table]:
+    """A table for each axis of sizes and one for its memory; a line per variant and size."""
+    frame = pd.DataFrame(rows, columns=Row._fields)
+    frame["line"] = [", ".join(filter(None, (row.variant, row.size))) for row in rows]
+    frame["cell"] = [_cell(row) for row in rows]
+    axes = frame["size"].str.rpartition("=")[0]
+    kinds = frame.groupby([axes, frame["metric"].str.startswith("memory")], sort=False)
+    return [_table(kind) for _, kind in kinds]
 
 
-def _kind(r: Row) -> str:
-    """The kind of a size, as "width" for "width=400"; memory and exponents are separate kinds."""
-    if r.metric.startswith("exponent"):
-        return "exponents"
-    kind = r.size.partition("=")[0] if "=" in r.size else ""
-    return f"{kind}, memory" if r.metric.startswith("memory") else kind
+def _table(kind: pd.DataFrame) -> Table:
+    wide = kind.set_index(["line", "metric"])["cell"].unstack(fill_value="", sort=False)
+    counts = sorted(kind["repeats"].unique())
+    rounds = " or ".join(map(str, counts)) + (" round" if counts == [1] else " rounds")
+    body = [[line, *cells] for line, cells in zip(wide.index, wide.to_numpy(), strict=True)]
+    return Table([Column(rounds, is_text=True), *map(Column, wide.columns)], body)
 
 
-def _table(rows: Sequence[Row]) -> Table:
-    metrics = list(dict.fromkeys(r.metric for r in rows))
-    lines: dict[str, dict[str, str]] = {}
-    for r in rows:
-        lines.setdefault(", ".join(filter(None, (r.variant, r.size))), {})[r.metric] = _cell(r)
-    body = [[name, *(cells.get(metric, "") for metric in metrics)] for name, cells in lines.items()]
-    counts = sorted({r.repeats for r in rows})
-    rounds = f"{' or '.join(map(str, counts))} round{'s' * (counts[-1] > 1)}"
-    return Table([Column(rounds, is_text=True), *map(Column, metrics)], body)
-
-
-def _cell(r: Row) -> str:
-    if r.low == r.high:
-        return number(r.median)
-    return f"{number(r.median)} ({number(r.low)} - {number(r.high)})"
+def _cell(row: Row) -> str:
+    if row.low == row.high:
+        return number(row.median)
+    return f"{number(row.median)} ({number(row.low)} - {number(row.high)})"
 
 
 def number(value: float) -> str:

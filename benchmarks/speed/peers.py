@@ -1,8 +1,12 @@
 """A training epoch of other layers, strategies and loaders, over ours.
 
-All train the same network, with point estimates or a Gaussian posterior, on the same images in
-batches of the same size with AMSGrad. The layers of other packages run in our loop on in-memory
-tensors, with a fused optimiser if they leave that to the loop: the best case for them.
+All train the same network on the same images in batches of the same size with AMSGrad. `naive` and
+Avalanche's Naive have point estimates, `gaussian-vcl` and all after it a Gaussian posterior. On
+Avalanche a DataLoader decodes and transforms image by image; all others cut batches from a tensor.
+
+The layers of other packages run in our loop on in-memory tensors, with a fused optimiser if they
+leave that to the loop: the best case for them. TyXe trains by its own `fit`. A package that is not
+installed is left out (`pip install 'vcl-radial[bench]'`).
 """
 
 from __future__ import annotations
@@ -18,49 +22,34 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from benchmarks.speed.pictures import Ratios
-from benchmarks.speed.plain_avalanche import LoaderLoop, PlainBayesianLinear, PlainVCL, second_task
-from benchmarks.speed.setting import Result, Setting, rows_of
-from benchmarks.speed.timing import Measurement, Work, measure_in_turn, ratios, timed
+from benchmarks.speed.plain_avalanche import PlainBayesianLinear, PlainVCL, second_task
+from benchmarks.speed.setting import Row, Setting, compare
+from benchmarks.speed.timing import Work, timed
 from benchmarks.speed.training import EPOCH, InMemoryLoop, Training, perceptron
 
 POINT, BAYESIAN = OURS = ("naive", "gaussian-vcl")
 RATIO = f"ratio to {POINT}"
 PICTURES = (Ratios("peers", f"One training epoch, {RATIO}", RATIO),)
-NOT_INSTALLED = "not installed: pip install 'vcl-radial[bench]'"
 
 
-def measure(setting: Setting) -> Result:
-    """Seconds per epoch of each, and its ratios to ours."""
-    images = setting.images
-    keys = {"epochs": setting.sizes.peer_epochs, **setting.sizes.recipe}
-    point, ours = (Training(method, keys, images, setting) for method in OURS)
+def measure(setting: Setting) -> list[Row]:
+    """Seconds per epoch of each, and its ratio to ours with point estimates."""
+    keys = {"epochs": 3, **setting.sizes.recipe}
+    point, ours = (Training(method, keys, setting) for method in OURS)
     layer = partial(PlainBayesianLinear, rho=ours.recipe.initial_rho)
     work: dict[str, Work] = {
         POINT: point.train,
-        "DataLoader and plain loop": LoaderLoop(ours, images).train,
-        "Avalanche's Naive": second_task(Naive, nn.Linear, ours, images, setting.device),
+        "Avalanche's Naive": second_task(Naive, nn.Linear, ours, setting),
         BAYESIAN: ours.train,
-        "VCL by layer on Avalanche": second_task(PlainVCL, layer, ours, images, setting.device),
+        "VCL by layer on Avalanche": second_task(PlainVCL, layer, ours, setting),
     }
-    notes = [
-        f"The first three have point estimates, {BAYESIAN} and all after it a Gaussian posterior. "
-        "A plain loop: as in van de Ven's continual-learning code. On Avalanche, and in the plain "
-        "loop, a DataLoader decodes and transforms image by image; all others cut batches from a "
-        "tensor. TyXe trains by its own `fit`."
-    ]
     for package, train_by in PACKAGES.items():
         try:
             work[package] = train_by(ours)
         except ImportError:
-            notes.append(f"{package}: {NOT_INSTALLED}")
-    epochs = ours.recipe.epochs
-    measurements: dict[str, Measurement] = {
-        name: timed(train, setting.clock, EPOCH, epochs) for name, train in work.items()
-    }
-    table = measure_in_turn(measurements, setting.repeats, warm_up=1)
-    for reference in OURS:
-        table[f"ratio to {reference}"] = ratios(table[EPOCH], reference)
-    return Result(rows_of("peers", table), notes)
+            print(f"  {package}: not installed: pip install 'vcl-radial[bench]'")
+    units = {n: timed(w, setting.clock, EPOCH, ours.recipe.epochs) for n, w in work.items()}
+    return compare(units, setting, EPOCH, reference=POINT)
 
 
 def bayesian_torch(ours: Training) -> Work:

@@ -1,8 +1,9 @@
 """A step of the regression track: compiled, in PyTorch, a network by itself.
 
 The networks and data have the shape of boston's: 13 inputs, 50 hidden units, 455 rows, 20 splits.
-Lanes by the compiled library, the same lanes in PyTorch, and a network by itself in a plain loop
-with autograd and PyTorch's own Adam.
+20 lanes of 1,000 steps with batches of 64 by the compiled library, the same lanes in PyTorch, and a
+network by itself in a plain loop with autograd and PyTorch's own Adam. Drawing batches and weights
+is in it, and setting the noise at the end.
 """
 
 from __future__ import annotations
@@ -14,9 +15,8 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks.speed.pictures import Ratios
-from benchmarks.speed.setting import Result, Setting, rows_of
-from benchmarks.speed.timing import Measurement, measure_in_turn, ratios, timed
-from vcl_radial import native
+from benchmarks.speed.setting import Row, Setting, compare
+from benchmarks.speed.timing import Measurement, timed
 from vcl_radial.likelihoods.noise_precision import NoisePrecision
 from vcl_radial.nn import MLP, PosteriorSettings
 from vcl_radial.nn.lanes import Lanes
@@ -41,7 +41,7 @@ _POSTERIORS: Mapping[str, _Posterior] = {
 }
 
 
-def measure(setting: Setting) -> Result:
+def measure(setting: Setting) -> list[Row]:
     """Seconds of a lane's step, and their ratio to a compiled radial one's."""
     steps, clock = setting.sizes.regression_steps, setting.clock
     x, y = torch.randn(ROWS, INPUTS), torch.randn(ROWS)
@@ -52,16 +52,7 @@ def measure(setting: Setting) -> Result:
             work[f"{name}, {how}"] = timed(train, clock, SECONDS, steps * LANES)
     train = partial(_train_alone, x, y, steps)
     work["point estimates, a network by itself"] = timed(train, clock, SECONDS, steps)
-    table = measure_in_turn(work, setting.repeats, warm_up=1)
-    to_reference = ratios(table[SECONDS], REFERENCE)
-    table[RATIO] = {REFERENCE: [1.0] * setting.repeats, **to_reference}
-    used = "was in use" if (reason := native.unavailable()) is None else f"was not ({reason})"
-    note = (
-        f"{LANES} lanes of {steps} steps with batches of {BATCH}; {INPUTS} inputs, {HIDDEN} units. "
-        "Drawing batches and weights is in it, and setting the noise at the end. The compiled "
-        f"library {used}."
-    )
-    return Result(rows_of("regression", table), [note])
+    return compare(work, setting, SECONDS, reference=REFERENCE)
 
 
 def _train_lanes(posterior: _Posterior, x: Tensor, y: Tensor, steps: int, compiled: bool) -> None:

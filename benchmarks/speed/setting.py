@@ -1,57 +1,71 @@
-"""Settings of all sections: sizes, data and clock."""
+"""Sizes, data and clock of all sections, and the rows that they measure."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 from torch.utils.benchmark import timer
 
-from benchmarks.speed.timing import Clock, Table, spread
+from benchmarks.speed.timing import Clock, Measurement, Table, measure_in_turn, ratios, spread
 
-_PAPER, _TUNED = "paper's recipe", "tuned recipe"
-_SMALL = {"hidden": [200], "batch_size": 256, "epochs": 2}
+Keys = Mapping[str, Any]
+"""Keys of a recipe or a stream, as for `--set`."""
 
-_SIZES: Mapping[str, tuple[Any, Any]] = {  # all, and with --quick
-    "repeats": (5, 2),  # rounds that count, unless the command says otherwise
-    "unit_seconds": (0.5, 0.02),  # how long a measured unit lasts where it can be chosen
-    "train_images": (6000, 6000),  # of each class of the stand-in for Fashion-MNIST
-    "test_images": (1000, 1000),
-    "recipe": ({}, {}),  # keys of the recipes that differ from baselines/
-    "step_batches": ((64, 256, 1024), (1024,)),
-    "convolution_batches": ((32, 64), (32,)),
-    "convolution_images": (128, 64),  # of each class
-    "photographs": ({"data.patients": 160}, {"data.patients": 60}),  # keys of their data
-    "peer_epochs": (3, 2),  # of one call of `train()`
-    # Methods that are compared with `naive`, which is one of them; None for all there are.
-    "methods": (None, ("naive", "gaussian-vcl", "radial-vcl", "ewc", "laplace-diagonal")),
-    "method_images": (6000, 512),  # of each class
-    "methods_recipe": (_SMALL, {**_SMALL, "hidden": [100]}),
-    "prediction_epochs": (20, 2),
-    "prediction_seeds": (12, 4),  # of the draws, over which a prediction's spread is taken
-    "run": ({}, {"epochs": 1, "eval_samples": 4}),  # keys of whole runs
-    "run_recipes": ((_PAPER, _TUNED), (_PAPER,)),
-    "run_seeds": (2, 1),
-    "growth_images": (1024, 512),  # of each task
-    "widths": ((100, 200, 400, 800, 1600), (100, 400)),  # of four hidden layers
-    "classes": ((2, 8, 32, 128), (2, 32)),  # of a task
-    "draws": ((1, 2, 4, 8, 16), (1, 4)),  # in a training step
-    "prediction_draws": ((10, 100, 1000), (10, 100)),
-    "tasks": ((5, 20, 100), (2, 10)),
-    "task_images": (128, 128),  # of each class in a stream of many tasks
-    "group_sizes": ((1_000, 100_000, 10_000_000), (1_000, 100_000)),  # weights D in `kl`
-    "regression_steps": (1000, 50),
-    "lanes": ((1, 4, 16, 64), (1, 4)),
-    "lane_images": (1024, 1024),  # of each class
-    # Seeds of runs with and without worker processes, and the keys of their recipe.
-    "many_runs": ((4, {"epochs": 60}), (4, {"epochs": 10, "eval_samples": 4})),
-}
-FULL, QUICK = (
-    SimpleNamespace(**{name: sizes[quick] for name, sizes in _SIZES.items()}) for quick in (0, 1)
+
+@dataclass(frozen=True)
+class Sizes:
+    """The amount to measure; the defaults are those of a measurement without `--quick`."""
+
+    repeats: int = 5  # rounds that count, unless the command says otherwise
+    unit_seconds: float = 0.5  # how long a measured unit lasts where it can be chosen
+    train_images: int = 6000  # of each class of the stand-in for Fashion-MNIST
+    test_images: int = 1000
+    recipe: Keys = field(default_factory=dict)  # keys of the recipes that differ from baselines/
+    step_batches: tuple[int, ...] = (64, 256, 1024)
+    convolution_batches: tuple[int, ...] = (32, 64)
+    convolution_images: int = 128  # of each class
+    patients: int = 160  # of the photographs
+    photographs: Keys = field(default_factory=dict)  # keys of their recipes that differ
+    methods: tuple[str, ...] = ()  # compared with `naive`, which is one of them; () for all
+    method_images: int = 6000  # of each class
+    prediction_epochs: int = 20
+    prediction_seeds: int = 12  # of the draws, over which a prediction's spread is taken
+    run: Keys = field(default_factory=dict)  # keys of whole runs
+    run_seeds: int = 2
+    growth_images: int = 1024  # of each task
+    widths: tuple[int, ...] = (100, 200, 400, 800, 1600)  # of four hidden layers
+    draws: tuple[int, ...] = (1, 2, 4, 8, 16)  # in a training step
+    tasks: tuple[int, ...] = (5, 20, 100)
+    task_images: int = 128  # of each class in a stream of many tasks
+    group_sizes: tuple[int, ...] = (1_000, 100_000, 10_000_000)  # weights D in `kl`
+    regression_steps: int = 1000
+    lanes: tuple[int, ...] = (1, 4, 16, 64)
+    lane_images: int = 1024  # of each class
+
+
+FULL = Sizes()
+QUICK = Sizes(
+    repeats=2,
+    unit_seconds=0.02,
+    step_batches=(1024,),
+    convolution_batches=(32,),
+    patients=60,
+    methods=("naive", "gaussian-vcl", "radial-vcl", "ewc", "laplace-diagonal"),
+    method_images=512,
+    prediction_epochs=2,
+    prediction_seeds=4,
+    run={"epochs": 1, "eval_samples": 4},
+    run_seeds=1,
+    widths=(100, 400),
+    draws=(1, 4),
+    tasks=(2, 10),
+    group_sizes=(1_000, 100_000),
+    regression_steps=50,
+    lanes=(1, 4),
 )
 
 
@@ -77,16 +91,20 @@ class Setting:
     Attributes:
         sizes: amount to measure: `FULL` or `QUICK`.
         repeats: number of rounds that count.
-        images: Fashion-MNIST, or noise of its shape.
+        images: the data; for a whole section Fashion-MNIST, or noise of its shape.
         scratch: a folder for temporary files.
         device: "cpu" or "cuda".
     """
 
-    sizes: SimpleNamespace
+    sizes: Sizes
     repeats: int
     images: Images
     scratch: Path
     device: str = "cpu"
+
+    def on(self, images: Images) -> Setting:
+        """The same setting with other data."""
+        return replace(self, images=images)
 
     @property
     def clock(self) -> Clock:
@@ -99,9 +117,11 @@ class Setting:
 
 
 class Row(NamedTuple):
-    """One number of the result, with its spread over the rounds."""
+    """One number of a section, with its spread over the rounds.
 
-    section: str
+    A size such as "batch=64" has the number on an axis after its equals sign.
+    """
+
     variant: str
     size: str
     metric: str
@@ -111,20 +131,28 @@ class Row(NamedTuple):
     repeats: int
 
 
-def rows_of(section: str, table: Table, size: str = "") -> list[Row]:
+def compare(
+    work: Mapping[str, Measurement],
+    setting: Setting,
+    metric: str,
+    *,
+    reference: str,
+    size: str = "",
+    warm_up: int = 1,
+) -> list[Row]:
+    """Measure variants in turn: the rows of a metric, and of its ratio to a reference's."""
+    table = measure_in_turn(work, setting.repeats, warm_up)
+    ratio = {f"ratio to {reference}": ratios(table[metric], reference)}
+    return rows_of({metric: table.pop(metric)} | ratio | table, size)
+
+
+def rows_of(table: Table, size: str = "") -> list[Row]:
     """The rows of a table, one for each metric and variant."""
     return [
-        Row(section, variant, size, metric, *spread(values))
+        Row(variant, size, metric, *spread(values))
         for metric, by_variant in table.items()
         for variant, values in by_variant.items()
     ]
-
-
-class Result(NamedTuple):
-    """The measurements of a section, and notes on them."""
-
-    rows: list[Row]
-    notes: list[str]
 
 
 @dataclass(frozen=True)
@@ -133,14 +161,13 @@ class Record:
 
     Attributes:
         rows: the numbers.
-        notes: notes on the numbers.
-        command: the command that measured them.
+        command: the command that measures them.
         data: the description of the images.
-        environment: result of `vcl_radial.runs.environment.describe`.
+        environment: result of `vcl_radial.runs.environment.describe`, and whether the compiled
+            pass (the KL's gradient, Adam, next scale) made the steps.
     """
 
     rows: list[Row]
-    notes: list[str]
     command: str
     data: str
     environment: Mapping[str, Any]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from torch.utils.benchmark import Timer
@@ -49,11 +49,11 @@ def measure_in_turn(variants: Mapping[str, Measurement], repeats: int, warm_up: 
         warm_up: number of rounds before the first that counts.
     """
     table: Table = {}
-    for name in _rounds(list(variants), warm_up):
-        variants[name]()
-    for name in _rounds(list(variants), repeats):
-        for metric, value in variants[name]().items():
-            table.setdefault(metric, {}).setdefault(name, []).append(value)
+    for number in range(-warm_up, repeats):
+        for name in list(variants)[:: 1 if number % 2 == 0 else -1]:
+            for metric, value in variants[name]().items():
+                if number >= 0:
+                    table.setdefault(metric, {}).setdefault(name, []).append(value)
     return table
 
 
@@ -89,8 +89,3 @@ def ratios(seconds: Mapping[str, Sequence[float]], reference: str) -> dict[str, 
         for name, values in seconds.items()
         if name != reference
     }
-
-
-def _rounds(names: Sequence[str], repeats: int) -> Iterator[str]:
-    for number in range(repeats):
-        yield from names if number % 2 == 0 else reversed(names)

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from benchmarks.speed.setting import Images, Setting
+from benchmarks.speed.setting import Keys, Setting
 from benchmarks.speed.timing import Clock
 from vcl_radial.runs.planning import plan
 from vcl_radial.tracks.continual.lane_runs import LaneRuns
-from vcl_radial.tracks.continual.specification import Run
 from vcl_radial.tracks.continual.training import ContinualRun
 
 BENCHMARK = "split-fashion-multi-head"
@@ -23,7 +22,7 @@ TWO_TASKS = {"stream.tasks": 2, "stream.validation": 0.0}
 """Keys of a stream of four classes of which every image is trained on."""
 
 LANE_METHOD = "radial-vcl"
-"""The method and keys of a training in lanes."""
+"""The method of a training in lanes."""
 
 STEP, EPOCH, FIXED = "seconds per step", "seconds per epoch", "fixed seconds per task"
 
@@ -60,29 +59,20 @@ class Training:
     Args:
         method: a name of `baselines/`.
         keys: changed keys of the recipe and the stream, as for `--set`.
-        images: the data.
-        setting: the setting with device and clock.
+        setting: the setting with data, device and clock.
         tuned: whether the recipe is the tuned one of the benchmark, as for `--tuned`.
     """
 
-    def __init__(
-        self,
-        method: str,
-        keys: Mapping[str, Any],
-        images: Images,
-        setting: Setting,
-        *,
-        tuned: bool = False,
-    ) -> None:
-        settings = {"stream.dataset": images.dataset, **keys}
-        (planned,) = plan(BENCHMARK, [method], [0], settings, tuned)
+    def __init__(self, method: str, keys: Keys, setting: Setting, *, tuned: bool = False) -> None:
+        keys = {"stream.dataset": setting.images.dataset, **keys}
+        (planned,) = plan(BENCHMARK, [method], [0], keys, tuned)
         self.recipe = planned.recipe
         self._epochs = Epochs(setting.clock)
         self.run = ContinualRun(
             planned.stream,
             planned.recipe,
             planned.seed,
-            data_dir=images.folder,
+            data_dir=setting.images.folder,
             device=setting.device,
             on_epoch=self._epochs.end,
         )
@@ -105,15 +95,15 @@ class Training:
         self.steps = (self.strategy.clock.train_iterations - steps) // epochs
         return {STEP: seconds[EPOCH] / self.steps, **seconds}
 
-    def fill(self, seconds: float) -> None:
+    def step(self) -> dict[str, float]:
+        """Train the task once more; return the seconds of a step."""
+        return {STEP: self.train()[STEP]}
+
+    def fill(self, seconds: float) -> Self:
         """Train once as a warm-up, and let a call last so long from now on."""
         self.strategy.train_epochs = 2
         self.strategy.train_epochs = epochs_to_fill(seconds, self.train()[EPOCH])
-
-
-def runs_of(count: int, images: Images, keys: Mapping[str, Any]) -> list[Run]:
-    """Runs that differ in their seed."""
-    return plan(BENCHMARK, [LANE_METHOD], range(count), {"stream.dataset": images.dataset, **keys})
+        return self
 
 
 class LaneTraining:
@@ -122,20 +112,18 @@ class LaneTraining:
     Args:
         lanes: number of lanes.
         keys: changed keys of the recipe and the stream, as for `--set`.
-        images: the data.
-        setting: the setting with device and clock.
+        setting: the setting with data, device and clock.
     """
 
-    def __init__(
-        self, lanes: int, keys: Mapping[str, Any], images: Images, setting: Setting
-    ) -> None:
-        runs = runs_of(lanes, images, keys)
+    def __init__(self, lanes: int, keys: Keys, setting: Setting) -> None:
+        keys = {"stream.dataset": setting.images.dataset, **keys}
+        runs = plan(BENCHMARK, [LANE_METHOD], range(lanes), keys)
         self._epochs = Epochs(setting.clock)
         self.together = LaneRuns(
             runs[0].stream,
             [run.recipe for run in runs],
             [run.seed for run in runs],
-            data_dir=images.folder,
+            data_dir=setting.images.folder,
             device=setting.device,
             on_epoch=lambda lane, task, epoch: None if lane else self._epochs.end(),
         )
@@ -147,11 +135,12 @@ class LaneTraining:
             lane.tasks_done = 1
         return self._epochs.measure(self._finish_a_task)[1]
 
-    def fill(self, seconds: float) -> None:
+    def fill(self, seconds: float) -> Self:
         """Train once as a warm-up, and let a call last so long from now on."""
         epochs = epochs_to_fill(seconds, self.train()[EPOCH])
         for lane in self.together.lanes:
             lane.recipe = lane.recipe.model_copy(update={"epochs": epochs})
+        return self
 
     def _finish_a_task(self) -> None:
         next(self.together.finish_tasks())
@@ -222,9 +211,3 @@ def perceptron(layers: Sequence[nn.Module]) -> nn.Sequential:
 def epochs_to_fill(seconds: float, epoch_seconds: float) -> int:
     """Number of epochs that last so long, at least two to show the fixed costs."""
     return max(2, math.ceil(seconds / max(epoch_seconds, 1e-6)))
-
-
-def number_of_weights(layers: Sequence[tuple[int, int]], heads: int = 1) -> int:
-    """Number of weights and biases of a network; each counts once in any posterior."""
-    *body, head = [(n_in + 1) * n_out for n_in, n_out in layers]
-    return sum(body) + heads * head

@@ -71,10 +71,10 @@ def test_the_pages_of_papers_are_made_of_their_records(folder):
 
 
 def test_the_page_of_speed_is_made_of_its_records():
-    from benchmarks.speed import measuring
+    from benchmarks.speed import measuring, page
 
     folder = REPORTS / "speed"
-    made = measuring.page_of(measuring.read(folder))
+    made = page.to_markdown(measuring.read(folder), measuring.SECTIONS)
     assert (folder / "README.md").read_text(encoding="utf-8") == made
 
 

@@ -2,63 +2,27 @@ import csv
 import io
 
 import pytest
-from speed_rows import row
 
 from benchmarks.speed import page
-from benchmarks.speed.measuring import read
-from benchmarks.speed.pictures import Ratios
-from benchmarks.speed.setting import Record, Row
+from benchmarks.speed.measuring import SECTIONS, read
+from benchmarks.speed.pictures import Growth, Ratios
+from benchmarks.speed.setting import Record, Row, rows_of
 from vcl_radial.reporting import record
 
-ROWS = [
-    Row("step", "floor", "", "seconds per epoch", 0.05, 0.049, 0.0513, 7),
-    row("step", "ours", "", "seconds per epoch", [0.06] * 7),
-    row("step", "ours", "", "ratio to the floor", [1.2, 1.1, 1.3, 1.2, 1.2, 1.2, 1.2]),
+STEPS = [
+    Row("naive", "batch=8", "seconds per step", 0.05, 0.049, 0.0513, 7),
+    Row("radial-vcl", "batch=8", "seconds per step", 0.06, 0.06, 0.06, 7),
+    Row("radial-vcl", "batch=8", "ratio to naive", 1.2, 1.1, 1.3, 7),
 ]
 GROWTH = [
-    row("growth", "radial-vcl", "width=100", "seconds per step", [0.5]),
-    row("growth", "radial-vcl", "width=100", "memory: prior", [2.0]),
-    row("growth", "radial-vcl", "depth=4", "seconds per step", [0.7]),
+    row
+    for axis in ("weights", "tasks")
+    for size in (4, 16)
+    for metric, factor in (("seconds per step", 0.5), ("memory: peak (MB)", 2.0))
+    for row in rows_of(
+        {metric: {"radial-vcl": [factor * size, 3 * factor * size]}}, f"{axis}={size}"
+    )
 ]
-
-
-def test_the_csv_holds_every_number_in_full():
-    records = {"step": recorded(ROWS), "growth": recorded(GROWTH)}
-    header, *lines = csv.reader(io.StringIO(page.to_csv(records)))
-    assert ",".join(header) == "section,variant,size,metric,median,low,high,repeats"
-    read = [Row(*line[:4], *map(float, line[4:7]), int(line[7])) for line in lines]
-    assert read == ROWS + GROWTH
-
-
-def test_a_table_has_a_line_per_variant_and_a_column_per_metric():
-    (table,) = page.tables(ROWS).values()
-    assert [head.heading for head in table.heads] == [
-        "7 rounds",
-        "seconds per epoch",
-        "ratio to the floor",
-    ]
-    assert table.rows == [
-        ["floor", "0.05 (0.049 - 0.0513)", ""],
-        ["ours", "0.06", "1.2 (1.1 - 1.3)"],
-    ]
-
-
-def test_each_axis_has_a_table_and_memory_one_of_its_own():
-    fitted = row("growth", "seconds over width", "", "exponent, radial-vcl", [1.0])
-    kinds = ["width", "width, memory", "depth", "exponents"]
-    assert list(page.tables([*GROWTH, fitted])) == kinds
-
-
-def test_a_table_says_how_many_rounds_there_were():
-    many = [r._replace(repeats=7) for r in GROWTH[::2]]
-    assert [t.heads[0].heading for t in page.tables(GROWTH + many[:1]).values()] == [
-        "1 or 7 rounds",
-        "1 round",
-        "1 round",
-    ]
-    assert [t.heads[0].heading for t in page.tables(many).values()] == ["7 rounds", "7 rounds"]
-
-
 ENVIRONMENT = {
     "commit": "abc123",
     "device": "cpu",
@@ -66,55 +30,72 @@ ENVIRONMENT = {
     "threads": 1,
     "python": "3.11",
     "packages": {"torch": "2.4", "bayesian-torch": None},
+    "compiled pass": "in use",
 }
 
 
-def recorded(rows, notes=(), command="python -m benchmarks.speed step"):
-    return Record(list(rows), list(notes), command, "Fashion-MNIST", ENVIRONMENT)
+def recorded(rows, command="python -m benchmarks.speed step"):
+    return Record(list(rows), command, "Fashion-MNIST", ENVIRONMENT)
+
+
+def test_the_csv_holds_every_number_in_full():
+    records = {"step": recorded(STEPS), "growth": recorded(GROWTH)}
+    header, *lines = csv.reader(io.StringIO(page.to_csv(records)))
+    assert ",".join(header) == "section,variant,size,metric,median,low,high,repeats"
+    rows = [Row(*line[1:4], *map(float, line[4:7]), int(line[7])) for line in lines]
+    assert rows == STEPS + GROWTH
+
+
+def test_a_table_has_a_line_per_variant_and_a_column_per_metric():
+    (table,) = page.tables(STEPS)
+    headings = ["7 rounds", "seconds per step", "ratio to naive"]
+    assert [head.heading for head in table.heads] == headings
+    assert table.rows == [
+        ["naive, batch=8", "0.05 (0.049 - 0.0513)", ""],
+        ["radial-vcl, batch=8", "0.06", "1.2 (1.1 - 1.3)"],
+    ]
+
+
+def test_each_axis_has_a_table_and_memory_one_of_its_own():
+    shown = [[head.heading for head in table.heads][1:] for table in page.tables(GROWTH)]
+    assert shown == 2 * [["seconds per step"], ["memory: peak (MB)"]]
+
+
+def test_a_table_says_how_many_rounds_there_were():
+    rows = [STEPS[0], STEPS[1]._replace(repeats=1)]
+    assert page.tables(rows)[0].heads[0].heading == "1 or 7 rounds"
 
 
 def test_the_page_says_where_its_numbers_come_from():
-    text = page.to_markdown(
-        {
-            "step": recorded(ROWS, ["a note"]),
-            "growth": recorded(GROWTH, command="python -m benchmarks.speed growth"),
-        },
-        {"step": "an epoch", "growth": "all"},
-        {"step": [Ratios("step", "ratios", ""), Ratios("more", "more ratios", "")], "growth": []},
-    )
-    for words in (
+    records = {
+        "growth": recorded(GROWTH, "python -m benchmarks.speed growth"),
+        "step": recorded(STEPS),
+    }
+    text = page.to_markdown(records, SECTIONS)
+    for part in (
         "`python -m benchmarks.speed step`",
         "`python -m benchmarks.speed growth`",
         "Fashion-MNIST",
         "abc123",
         "(a processor), 1 thread(s)",
         "torch 2.4",
-        "![ratios](step.png)",
-        "![more ratios](more.png)",
-        "| 7 rounds | seconds per epoch |",
-        "| ours | 0.06 | 1.2 (1.1 - 1.3) |",
-        "- a note",
+        "compiled pass: in use",
+        "](step.png)",
+        "](growth.png)",
+        "| 7 rounds | seconds per step |",
+        "| radial-vcl, batch=8 | 0.06 | 1.2 (1.1 - 1.3) |",
     ):
-        assert words in text
+        assert part in text
     assert "bayesian-torch" not in text
 
 
-def test_what_is_kept_is_read_as_it_was_and_what_is_damaged_is_named(tmp_path, capsys):
-    kept = recorded(ROWS, ["a note"])
+def test_records_are_read_as_they_were_and_a_damaged_one_is_named(tmp_path, capsys):
     record.write(tmp_path, "growth", recorded(GROWTH))
-    record.write(tmp_path, "step", kept)
-    assert list(read(tmp_path)) == ["growth", "step"]
-    assert read(tmp_path)["step"] == kept
+    record.write(tmp_path, "step", recorded(STEPS))
+    assert read(tmp_path) == {"growth": recorded(GROWTH), "step": recorded(STEPS)}
     (tmp_path / "growth.json").write_text('{"rows": [')
     assert list(read(tmp_path)) == ["step"]
-    assert "growth.json: damaged" in capsys.readouterr().err
-
-
-def test_the_terminal_shows_the_same_cells_in_columns():
-    lines = page.to_text(ROWS, ["a note"]).splitlines()
-    assert lines[3].split() == ["ours", "0.06", "1.2", "(1.1", "-", "1.3)"]
-    assert lines[0].index("ratio") + len("ratio to the floor") == len(lines[0]) == len(lines[3])
-    assert lines[-1].strip() == "a note"
+    assert "growth.json" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -123,3 +104,23 @@ def test_the_terminal_shows_the_same_cells_in_columns():
 )
 def test_numbers_have_three_digits(value, text):
     assert page.number(value) == text
+
+
+def test_growth_has_a_line_of_panels_for_each_axis_and_a_panel_for_each_metric():
+    metrics = ("seconds per step", "memory: peak (MB)")
+    figure = Growth("growth", "a title", metrics).draw([*GROWTH, *STEPS[2:]])
+    panels = [(axes.get_xlabel(), axes.get_title(loc="left")) for axes in figure.axes]
+    assert panels == [(axis, metric) for axis in ("weights", "tasks") for metric in metrics]
+    tops = [axes.get_position().y1 for axes in figure.axes]
+    assert tops[0] == tops[1] > tops[2] == tops[3]
+    line, _, (bars,) = figure.axes[3].containers[0].lines
+    assert line.get_xdata().tolist() == [4, 16]
+    assert line.get_ydata() == pytest.approx([2 * 2 * 4, 2 * 2 * 16])
+    assert bars.get_segments()[0][:, 1] == pytest.approx([2 * 4, 3 * 2 * 4])
+
+
+def test_a_picture_of_ratios_has_a_dot_and_a_bar_for_each_variant():
+    (axes,) = Ratios("step", "a title", "ratio to naive").draw(STEPS).axes
+    assert [text.get_text() for text in axes.get_yticklabels()] == ["radial-vcl, batch=8"]
+    _, bar, dot = (line.get_xdata() for line in axes.get_lines())
+    assert (list(bar), list(dot)) == ([1.1, 1.3], [1.2])

@@ -3,83 +3,67 @@ from functools import partial
 
 import pytest
 import torch
+from avalanche.core import SupervisedPlugin
 from avalanche.training import Naive
 
 from benchmarks.speed import peers
-from benchmarks.speed.plain_avalanche import (
-    LoaderLoop,
-    PlainBayesianLinear,
-    PlainVCL,
-    second_task,
-)
-from benchmarks.speed.training import InMemoryLoop, Training, floor, number_of_weights
+from benchmarks.speed.plain_avalanche import PlainBayesianLinear, PlainVCL, second_task
+from benchmarks.speed.training import InMemoryLoop, Training, floor
+from vcl_radial.posteriors import Gaussian
 
 
 @pytest.fixture
 def ours(tiny):
-    keys = {"epochs": 2, **tiny.sizes.recipe}
-    return Training("gaussian-vcl", keys, tiny.images, tiny)
+    return Training("gaussian-vcl", {"epochs": 2, **tiny.sizes.recipe}, tiny)
 
 
-@pytest.fixture
-def no_packages(monkeypatch):
+def test_a_missing_package_is_named_and_the_others_are_measured(tiny, monkeypatch, capsys):
     for package in ("bayesian_torch", "torch_uncertainty", "tyxe"):
         monkeypatch.setitem(sys.modules, package, None)
-
-
-def test_packages_that_are_missing_are_named_and_the_others_measured(tiny, no_packages):
-    result = peers.measure(tiny)
-    assert result.notes[1:] == [
-        f"{package}: not installed: pip install 'vcl-radial[bench]'"
-        for package in ("bayesian-torch", "torch-uncertainty", "TyXe")
-    ]
-    plain = ["DataLoader and plain loop", "Avalanche's Naive"]
-    bayesian = ["gaussian-vcl", "VCL by layer on Avalanche"]
-    assert list(dict.fromkeys(r.variant for r in result.rows)) == ["naive", *plain, *bayesian]
-
-
-def test_a_package_that_is_there_is_compared_with_ours(tiny, no_packages, monkeypatch):
     monkeypatch.setitem(peers.PACKAGES, "bayesian-torch", lambda ours: floor(ours).train)
-    ratios = [r for r in peers.measure(tiny).rows if r.metric.startswith("ratio")]
-    of_package = [r for r in ratios if r.variant == "bayesian-torch"]
-    assert [r.metric for r in of_package] == ["ratio to naive", "ratio to gaussian-vcl"]
-    for ratio in of_package:
-        assert 0 < ratio.low <= ratio.median <= ratio.high
-        assert ratio.repeats == tiny.repeats
-
-
-def test_a_loader_gives_the_images_and_labels_of_our_task_once_an_epoch(tiny, ours):
-    loop = LoaderLoop(ours, tiny.images)
-    batches = list(loop.batches())
-    assert [len(y) for _, y in batches] == [16] * 4
-    x, y = (torch.cat(columns) for columns in zip(*batches, strict=True))
-    rows = torch.cdist(x, loop.x).argmin(1)
-    assert len(rows.unique()) == len(rows)
-    assert torch.equal(y, loop.y[rows])
-    # Centred alike, but by all images instead of those of training.
-    assert (x - loop.x[rows]).square().mean() < 1e-3
+    rows = peers.measure(tiny)
+    missing = [line.split(":")[0].strip() for line in capsys.readouterr().out.splitlines()]
+    assert missing == ["torch-uncertainty", "TyXe"]
+    names = {"naive", "gaussian-vcl", "Avalanche's Naive", "VCL by layer on Avalanche"}
+    assert {r.variant for r in rows} == {*names, "bayesian-torch"}
 
 
 @pytest.mark.parametrize(("strategy", "per_weight"), [(Naive, 1), (PlainVCL, 2)])
-def test_a_strategy_of_stock_avalanche_trains_the_network_that_ours_has(
+def test_stock_avalanche_trains_our_network_on_our_images_in_batches_of_our_sizes(
     tiny, ours, strategy, per_weight
 ):
     layer = torch.nn.Linear if strategy is Naive else partial(PlainBayesianLinear, rho=-6.0)
-    made = []
+    made, seen = [], []
+
+    class Batches(SupervisedPlugin):
+        def before_forward(self, strategy, **kwargs) -> None:
+            seen.append((strategy.mb_x.flatten(1).clone(), strategy.mb_y.clone()))
 
     def make(**settings):
-        made.append(strategy(**settings))
+        made.append(strategy(**settings, plugins=[Batches()]))
         return made[0]
 
-    train = second_task(make, layer, ours, tiny.images, "cpu")
+    train = second_task(make, layer, ours, tiny)
     network = made[0].model
-    before = [p.detach().clone() for p in network.body.parameters()]
+    before = [p.detach().clone() for p in network.parameters()]
     train()
-    after = list(network.body.parameters())
-    assert all(not torch.equal(a, b) for a, b in zip(before, after, strict=True))
-    tasks = ours.run.tasks
-    weights = sum(p.numel() for p in network.parameters())
-    assert weights == per_weight * number_of_weights(ours.layers, tasks)
+    assert all(not torch.equal(a, b) for a, b in zip(before, network.parameters(), strict=True))
+    loop = floor(ours)
+    weights = sum(p.numel() for p in loop.network.parameters())
+    assert sum(p.numel() for p in network.parameters()) == per_weight * weights
+    assert [len(y) for _, y in seen] == [16] * (4 * ours.recipe.epochs)
+    x, y = (torch.cat(columns) for columns in zip(*seen[:4], strict=True))
+    distances, rows = torch.cdist(x, loop.x).min(1)
+    assert distances.max() < 0.5  # two noise images are some 40 apart
+    assert len(rows.unique()) == len(rows)
+    assert torch.equal(y, loop.y[rows])
+
+
+def test_the_plain_layer_has_the_gaussian_kl_to_a_standard_normal():
+    layer = PlainBayesianLinear(3, 2, rho=0.3)
+    posterior = Gaussian(layer.mean, torch.nn.functional.softplus(layer.rho))
+    prior = Gaussian(torch.zeros(2, 4), torch.ones(2, 4))
+    torch.testing.assert_close(layer.kl(), posterior.kl(prior).sum())
 
 
 @pytest.mark.parametrize("package", ["bayesian-torch", "torch-uncertainty", "TyXe"])

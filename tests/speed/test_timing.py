@@ -40,7 +40,7 @@ def test_variants_take_turns_after_a_warm_up_in_reversed_order_every_other_round
     machine = FakeMachine()
     variants = {name: machine.work(name, forever(1.0)) for name in "abc"}
     interleaved(variants, 3, machine.clock)
-    assert "".join(machine.done) == "abc" + "abccbaabc"
+    assert "".join(machine.done) == "cba" + "abccbaabc"
 
 
 def test_known_durations_come_back_round_by_round():
