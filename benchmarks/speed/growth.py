@@ -96,8 +96,8 @@ def train_all(method: str, keys: Keys, setting: Setting) -> dict[str, float]:
     images = noise(setting.scratch, 2 * tasks, setting.sizes.task_images, 1)
     training = Training(method, keys, setting.on(images))
     moments = [setting.clock()]
-    for experience in training.run.train_experiences[1:]:
-        training.strategy.train([experience], eval_streams=[])
+    for number in range(1, tasks):
+        training.train_task(number)
         moments.append(setting.clock())
     seconds = [after - before for before, after in pairwise(moments)]
     few = max(1, len(seconds) // 5)

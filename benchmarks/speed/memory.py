@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from benchmarks.speed.setting import Keys, Row, Setting, rows_of
 from benchmarks.speed.training import LaneTraining, Training
+from vcl_radial.tracks.continual.evaluation import evaluate
 
 PEAK, HELD = "memory: peak (MB)", "memory: held (MB)"
 _MB = 1e6
@@ -48,16 +49,16 @@ def measure_probe(probe: Probe) -> dict[str, float]:
     _, peak = memory()
     metrics = {PEAK: (peak - before) / _MB} if peak else {}
     if isinstance(training, Training):
-        metrics[HELD] = held_bytes(training.strategy) / _MB
+        metrics[HELD] = held_bytes(training.method.network, training.optimizer) / _MB
     return metrics
 
 
 def train_tasks(method: str, keys: Keys, setting: Setting, **more: Any) -> Training:
     """Train all tasks, and score the last."""
     training = Training(method, {**keys, **more}, setting)
-    for experience in training.run.train_experiences[1:]:
-        training.strategy.train([experience], eval_streams=[])
-    training.strategy.eval(training.run.eval_experiences[-1:])
+    for number in range(1, training.stream.n_tasks):
+        training.train_task(number)
+    evaluate(training.method, training.stream, "test", training.stream.n_tasks)
     return training
 
 
@@ -68,11 +69,11 @@ def train_lanes(lanes: int, keys: Keys, setting: Setting, **more: Any) -> LaneTr
     return training
 
 
-def held_bytes(strategy: Any) -> int:
+def held_bytes(network: nn.Module, optimizer: Any) -> int:
     """Bytes that live as long as the training: parameters, gradients, prior, optimiser."""
-    parameters = list(strategy.network.parameters())
-    slots = [slot for slots in strategy.optimizer.state.values() for slot in slots.values()]
-    held = [*parameters, *(p.grad for p in parameters), *strategy.network.buffers(), *slots]
+    parameters = list(network.parameters())
+    slots = [slot for slots in optimizer.state.values() for slot in slots.values()]
+    held = [*parameters, *(p.grad for p in parameters), *network.buffers(), *slots]
     return sum({t.data_ptr(): t.nbytes for t in held if isinstance(t, Tensor)}.values())
 
 

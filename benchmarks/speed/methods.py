@@ -39,7 +39,7 @@ def measure(setting: Setting) -> list[Row]:
         except UserError as error:  # its package is not installed, or it does not serve classes
             print(f"  {name}: not measured: {error}")
             continue
-        if not training.strategy.needs_whole_stream:
+        if not training.method.needs_whole_stream:
             work[name] = from_the_same_state(training)
     return compare(work, setting, TASK, reference=REFERENCE, warm_up=0)
 
@@ -53,10 +53,10 @@ def second_task(method: str, setting: Setting) -> Training:
 def from_the_same_state(training: Training) -> Measurement:
     """Measure the second task, always from the memory of the same two tasks."""
     training.train()
-    state = deepcopy(training.strategy.state_dict())
+    state = deepcopy(training.trainer.state_dict())
 
     def measure() -> dict[str, float]:
-        training.strategy.load_state_dict(deepcopy(state))
+        training.trainer.load_state_dict(deepcopy(state))
         seconds = training.train()
         task = EPOCHS * seconds[EPOCH] + seconds[FIXED]
         return {TASK: task, EPOCH: seconds[EPOCH], FIXED: seconds[FIXED]}

@@ -90,7 +90,7 @@ def second_task(
     data = load_dataset(setting.images.dataset, setting.images.folder)
     std, mean = torch.std_mean(data.train_x.float() / 255, correction=0)
     transform = Compose([ToTensor(), Normalize((mean.item(),), (std.item(),))])
-    labels = ours.strategy.tensor_stream.labels(1, "train").cpu()
+    labels = ours.stream.labels(1, "train").cpu()
     pictures = PILImages(data.train_x[ours.run.stream.train[1]], labels)
     benchmark = nc_benchmark(
         *(pictures, pictures),

@@ -40,7 +40,7 @@ def measure(setting: Setting) -> list[Row]:
 
 
 def _compared(method: str, training: Training, setting: Setting) -> list[Row]:
-    trained, stream = training.strategy.method, training.strategy.tensor_stream
+    trained, stream = training.method, training.stream
     x, y, head = stream.inputs(1, "test"), stream.labels(1, "test"), stream.task_label(1)
 
     def in_bfloat16() -> Tensor:

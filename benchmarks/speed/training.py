@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
-from typing import Any, Self
+from typing import Self
 
 import torch
 from torch import Tensor, nn
@@ -74,12 +74,12 @@ class Training:
             planned.seed,
             data_dir=setting.images.folder,
             device=setting.device,
-            on_epoch=self._epochs.end,
+            on_epoch=self._end_epoch,
         )
-        self.strategy: Any = self.run.strategy
-        self.strategy.train_epochs = 1
-        self.strategy.train(self.run.train_experiences[:1], eval_streams=[])
-        self.strategy.train_epochs = self.recipe.epochs
+        self.method, self.stream, self.trainer = self.run.method, self.run.stream, self.run.trainer
+        self.epochs = 1
+        self.train_task(0)
+        self.epochs = self.recipe.epochs
 
     @property
     def layers(self) -> list[tuple[int, int]]:
@@ -87,12 +87,20 @@ class Training:
         stream = self.run.stream
         return list(pairwise([stream.x[0].numel(), *self.recipe.hidden, stream.n_classes]))
 
+    def _end_epoch(self, *_: object) -> None:
+        self._epochs.end()
+        self.optimizer = self.trainer.loop.optimizer
+
+    def train_task(self, number: int) -> None:
+        """Train a task (from 0) for `epochs` epochs, from the current state."""
+        self.trainer.epochs, self.trainer.done = self.epochs, number
+        next(self.trainer.steps(self.run.source))
+
     def train(self) -> dict[str, float]:
-        """Train the task once more, for `strategy.train_epochs` (at least two) epochs."""
-        steps = self.strategy.clock.train_iterations
-        task = self.run.train_experiences[1:2]
-        epochs, seconds = self._epochs.measure(lambda: self.strategy.train(task, eval_streams=[]))
-        self.steps = (self.strategy.clock.train_iterations - steps) // epochs
+        """Train the second task once more, for `epochs` (at least two) epochs."""
+        steps = self.run.iterations
+        epochs, seconds = self._epochs.measure(lambda: self.train_task(1))
+        self.steps = (self.run.iterations - steps) // epochs
         return {STEP: seconds[EPOCH] / self.steps, **seconds}
 
     def step(self) -> dict[str, float]:
@@ -101,8 +109,8 @@ class Training:
 
     def fill(self, seconds: float) -> Self:
         """Train once as a warm-up, and let a call last so long from now on."""
-        self.strategy.train_epochs = 2
-        self.strategy.train_epochs = epochs_to_fill(seconds, self.train()[EPOCH])
+        self.epochs = 2
+        self.epochs = epochs_to_fill(seconds, self.train()[EPOCH])
         return self
 
 
@@ -132,7 +140,7 @@ class LaneTraining:
     def train(self) -> dict[str, float]:
         """Train the second task again in every lane; return the seconds of an epoch of all."""
         for lane in self.together.lanes:
-            lane.tasks_done = 1
+            lane.done = 1
         return self._epochs.measure(self._finish_a_task)[1]
 
     def fill(self, seconds: float) -> Self:
@@ -164,10 +172,10 @@ class InMemoryLoop:
         like: Training,
         loss: Callable[[Tensor, Tensor], Tensor] | None = None,
     ) -> None:
-        stream = like.strategy.tensor_stream
+        stream = like.stream
         self.x: Tensor = stream.inputs(1, "train")
         self.y: Tensor = stream.labels(1, "train")
-        self.recipe, self.epochs = like.recipe, like.strategy.train_epochs
+        self.recipe, self.epochs = like.recipe, like.epochs
         self.network = network.to(self.x.device)
         self.loss = loss or (lambda x, y: cross_entropy(self.network(x), y))
         self.optimizer = torch.optim.Adam(

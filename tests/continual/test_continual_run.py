@@ -9,9 +9,10 @@ from vcl_radial.data.streams import build_stream
 from vcl_radial.errors import Diverged, UserError
 from vcl_radial.nn.blocks import PosteriorBlock
 from vcl_radial.tracks.continual import networks
+from vcl_radial.tracks.continual.methods import optimizer_for
 from vcl_radial.tracks.continual.networks import make_network
 from vcl_radial.tracks.continual.settings import Recipe, StreamSettings
-from vcl_radial.tracks.continual.training import ContinualRun, optimizer_for
+from vcl_radial.tracks.continual.training import ContinualRun
 
 DIGITS = StreamSettings(dataset="digits")
 SINGLE_HEAD = StreamSettings(dataset="digits", heads="single")

@@ -209,7 +209,7 @@ def test_a_diverged_run_keeps_the_checkpoint_of_its_last_good_task(tmp_path: Pat
         carried_out(run, tmp_path)
     state = RunFolder(tmp_path, run).load_checkpoint()
     assert state is not None
-    assert state["tasks_done"] == 2
+    assert state["trainer"]["done"] == 2
 
 
 def test_a_checkpoint_that_no_longer_fits_the_code_is_named(tmp_path: Path):
@@ -225,11 +225,14 @@ def test_a_checkpoint_whose_tensors_a_loader_would_cast_is_refused(tmp_path: Pat
     folder = RunFolder(tmp_path, run)
     state = folder.load_checkpoint()
     assert state is not None
-    model = state["strategy"]["model"]
-    (name, *_) = (name for name in model if name.endswith("weight"))
+    carried = state["trainer"]["states"][-1]
+    network = carried["network"]
+    (name, *_) = (name for name in network if name.endswith("weight"))
     folder.save_checkpoint(state)
     carried_out(run, tmp_path, interrupt_at=("task", 3))  # as it was stored, it goes on
-    folder.save_checkpoint({**state, "strategy": {"model": {**model, name: model[name].double()}}})
+    cast = {**network, name: network[name].double()}
+    states = [{**carried, "network": cast}]
+    folder.save_checkpoint({**state, "trainer": {**state["trainer"], "states": states}})
     with pytest.raises(UserError, match=r"checkpoint\.pt: .*weight is float64 .*; delete it"):
         carried_out(run, tmp_path)
 
@@ -240,7 +243,8 @@ def test_what_fails_after_a_checkpoint_was_taken_over_names_it(tmp_path: Path):
     folder = RunFolder(tmp_path, run)
     state = folder.load_checkpoint()
     assert state is not None
-    state["strategy"]["levels"] = state["strategy"]["levels"][:1]
+    (carried,) = state["trainer"]["states"]
+    carried["levels"] = carried["levels"][:1]
     folder.save_checkpoint(state)
     (end,) = perform([run], RunContext(tmp_path), jobs=1)
     assert end.status == "failed"

@@ -79,7 +79,7 @@ def test_an_interrupted_batch_is_resumed_and_its_runs_may_part(alone, tmp_path):
 
     with pytest.raises(KeyboardInterrupt):
         execute_together(Continual(), runs, RunContext(tmp_path), stop)
-    assert RunFolder(tmp_path, runs[0]).load_checkpoint()["tasks_done"] == 3
+    assert RunFolder(tmp_path, runs[0]).load_checkpoint()["trainer"]["done"] == 3
     carried_out(runs[0], tmp_path)
     perform(runs[1:], RunContext(tmp_path), jobs=1, lanes=2)
     for run in runs:

@@ -35,7 +35,7 @@ def together(settings, recipes, seeds, **kwargs):
 
 def assert_same(lane, run, tolerance=1e-4):
     """Equal weights up to the rounding of batched products, and so equal scores."""
-    ours, theirs = lane.model.state_dict(), run.strategy.model.state_dict()
+    ours, theirs = lane.network.state_dict(), run.method.network.state_dict()
     assert ours.keys() == theirs.keys()
     for name, value in theirs.items():
         if isinstance(value, torch.Tensor):

@@ -5,9 +5,10 @@ from failing import fails
 from vcl_radial.data.streams import TensorStream
 from vcl_radial.nn import BayesianConv2d, WithHeads
 from vcl_radial.nn.convnet import ConvNet
+from vcl_radial.tracks.continual.evaluation import EVAL_BATCH
+from vcl_radial.tracks.continual.methods import make_strategy
 from vcl_radial.tracks.continual.networks import make_network
 from vcl_radial.tracks.continual.settings import Recipe
-from vcl_radial.tracks.continual.training import EVAL_BATCH, make_strategy
 
 
 def test_for_cifar_it_has_the_weights_of_zenke_et_al():

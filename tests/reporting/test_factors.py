@@ -131,7 +131,7 @@ def test_a_penalty_with_its_own_noise_is_the_shipped_family(
     )
     keys = {"grouping": grouping, "initial_rho": -3.0, "epochs": 3}
     ours, theirs = (
-        trained(posterior, **keys).strategy.network.state_dict()
+        trained(posterior, **keys).method.network.state_dict()
         for posterior in (f"whole_{family.lower()}:Cell", shipped)
     )
     assert ours.keys() == theirs.keys()
@@ -143,18 +143,18 @@ def test_a_penalty_with_its_own_noise_is_the_shipped_family(
 def test_prediction_by_the_mean_network_leaves_training_as_it_is(factors):
     keys = {"initial_rho": -2.0, "epochs": 3}
     sampled, mean = trained("radial", **keys), trained("radial", "factors:MeanPrediction", **keys)
-    states = [run.strategy.network.state_dict() for run in (sampled, mean)]
+    states = [run.method.network.state_dict() for run in (sampled, mean)]
     tensors = [[v for v in state.values() if isinstance(v, torch.Tensor)] for state in states]
     assert all(map(torch.equal, *tensors))
     points = nn.Sequential(*(nn.Linear(64, 8), nn.ReLU(), nn.Linear(8, 5)))
-    network = mean.strategy.network
+    network = mean.method.network
     for layer, bayesian in zip(
         (points[0], points[2]), (network.body[0], network.head.head(1)), strict=True
     ):
         weight, bias = bayesian.weights.mean()
         layer.load_state_dict({"weight": weight, "bias": bias})
     x = mean.stream.inputs(1, "test")
-    predicted = mean.strategy.method.predict(x, 1)
+    predicted = mean.method.predict(x, 1)
     torch.testing.assert_close(predicted, points(x).log_softmax(-1))
     assert not predicted.requires_grad
     tables = [run.accuracy() for run in (sampled, mean)]

@@ -17,7 +17,7 @@ from vcl_radial.runs.execute import execute
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.loggers import LOGGERS
 from vcl_radial.tracks.continual.track import Continual
-from vcl_radial.tracks.continual.training import ContinualRun, _EpochMeans
+from vcl_radial.tracks.continual.training import ContinualRun, EpochMeans
 
 
 @pytest.fixture(autouse=True)
@@ -92,9 +92,9 @@ def test_the_curves_are_the_scores_at_the_number_of_steps_made(tmp_path: Path):
 def test_what_comes_before_the_epochs_of_a_task_is_in_no_mean_of_theirs(monkeypatch):
     """The start by maximum likelihood has another objective."""
     counted = []
-    take = _EpochMeans.take
+    take = EpochMeans.take
     monkeypatch.setattr(
-        _EpochMeans, "take", lambda self: (counted.append(self.points), take(self))[1]
+        EpochMeans, "take", lambda self: (counted.append(self.points), take(self))[1]
     )
     run = tiny_run("vcl-ml-init", epochs=2, **{"options.ml_epochs": 3})
     training = ContinualRun(run.stream, run.recipe, run.seed, watched=True)

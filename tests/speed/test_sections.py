@@ -120,7 +120,7 @@ def test_a_memory_that_grows_with_the_tasks_is_that_of_two_in_every_round(tiny, 
     for _ in range(2):
         measure()
         file = io.BytesIO()
-        torch.save(training.strategy.state_dict(), file)
+        torch.save(training.trainer.state_dict(), file)
         sizes.add(len(file.getvalue()))
     assert len(sizes) == 1
 
@@ -128,17 +128,14 @@ def test_a_memory_that_grows_with_the_tasks_is_that_of_two_in_every_round(tiny, 
 def test_the_weights_of_an_axis_are_those_of_its_network(tiny):
     keys = {**tiny.sizes.recipe, **TWO_TASKS, "epochs": 1, "hidden": [9] * 4}
     training = memory.train_tasks("naive", keys, tiny.on(noise(tiny.scratch, 4, 64, 1)))
-    counted = sum(p.numel() for p in training.strategy.network.parameters())
+    counted = sum(p.numel() for p in training.method.network.parameters())
     assert growth.weights(9) == counted
 
 
 def test_every_task_but_the_first_is_timed(tiny, monkeypatch):
     tasks = []
 
-    def train(self, experiences, **more):
-        tasks.extend(e.current_experience for e in experiences)
-
-    monkeypatch.setattr("vcl_radial.strategies.base.ContinualStrategy.train", train)
+    monkeypatch.setattr(Training, "train_task", lambda self, number: tasks.append(number))
     now = iter([0, 1, 3, 6, 10, 15])
     setting = SimpleNamespace(**{**vars(tiny), "clock": lambda: next(now), "on": tiny.on})
     monkeypatch.setattr(growth, "Training", lambda *args: Training(*args[:2], tiny))
@@ -159,18 +156,21 @@ def test_every_task_but_the_first_is_timed(tiny, monkeypatch):
 def test_what_a_training_holds_is_what_its_method_needs(tiny, method, least, most):
     training = Training(method, {**tiny.sizes.recipe, "epochs": 2, "hidden": [50]}, tiny)
     training.train()
-    parameters = sum(p.numel() for p in training.strategy.network.parameters())
+    parameters = sum(p.numel() for p in training.method.network.parameters())
     weights = parameters / (2 if method == "radial-vcl" else 1)
     # The other task's head need not have moments.
-    assert least - 0.1 <= memory.held_bytes(training.strategy) / (4 * weights) <= most
+    assert (
+        least - 0.1
+        <= memory.held_bytes(training.method.network, training.optimizer) / (4 * weights)
+        <= most
+    )
 
 
 def test_memory_that_is_shared_counts_once():
     network = torch.nn.Linear(3, 1)
     network.register_buffer("same", network.weight.detach())
     optimizer = SimpleNamespace(state={0: {"moment": torch.zeros(5), "step": 7}})
-    strategy = SimpleNamespace(network=network, optimizer=optimizer)
-    assert memory.held_bytes(strategy) == 4 * (3 + 1 + 5)
+    assert memory.held_bytes(network, optimizer) == 4 * (3 + 1 + 5)
 
 
 @pytest.mark.processes
@@ -195,7 +195,7 @@ def lane_training(setting, count: int, **others) -> LaneTraining:
 
 def bodies(training: LaneTraining) -> list[bytes]:
     return [
-        b"".join(p.detach().numpy().tobytes() for p in lane.model.network.body.parameters())
+        b"".join(p.detach().numpy().tobytes() for p in lane.network.body.parameters())
         for lane in training.together.lanes
     ]
 

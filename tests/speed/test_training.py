@@ -3,25 +3,9 @@ from itertools import count
 
 import pytest
 import torch
-from avalanche.core import SupervisedPlugin
 
 from benchmarks.speed.setting import Setting
 from benchmarks.speed.training import EPOCH, FIXED, STEP, Training, epochs_to_fill, floor
-
-
-class Batches(SupervisedPlugin):
-    """The batches and tasks that a strategy is trained on."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.seen: list[torch.Tensor] = []
-        self.tasks: list[int] = []
-
-    def before_training_exp(self, strategy, **kwargs) -> None:
-        self.tasks.append(strategy.experience.current_experience)
-
-    def before_forward(self, strategy, **kwargs) -> None:
-        self.seen.append(strategy.mb_x.flatten(1).clone())
 
 
 @dataclass(frozen=True)
@@ -51,7 +35,7 @@ def distinct(images: torch.Tensor) -> set[bytes]:
 def test_the_floor_has_as_many_weights_as_our_networks(tiny, hidden):
     for method, per_weight in (("naive", 1), ("radial-vcl", 2)):
         ours = training(method, tiny, hidden=hidden)
-        network = ours.strategy.network
+        network = ours.method.network
         parameters = [*network.body.parameters(), *network.head.head(0).parameters()]
         weights = sum(p.numel() for p in floor(ours).network.parameters())
         assert sum(p.numel() for p in parameters) == per_weight * weights
@@ -59,13 +43,19 @@ def test_the_floor_has_as_many_weights_as_our_networks(tiny, hidden):
 
 def test_the_second_task_is_trained_again_and_again_on_the_batches_of_the_floor(tiny):
     ours = training("gaussian-vcl", tiny)
-    batches = Batches()
-    ours.strategy.plugins.append(batches)
+    tasks, all_seen, learn = [], [], ours.method.learn
+
+    def observed(batch, optimizer):
+        tasks.append(ours.method.task.number)
+        all_seen.append(batch.x.flatten(1))
+        return learn(batch, optimizer)
+
+    ours.method.learn = observed
     theirs = [x for x, _ in floor(ours).batches()]
     ours.train()
     ours.train()
-    assert batches.tasks == [1, 1]
-    seen = batches.seen[: len(batches.seen) // 4]
+    assert set(tasks) == {1}
+    seen = all_seen[: len(all_seen) // 4]
     assert [len(x) for x in seen] == [len(x) for x in theirs] == [16] * 4
     assert ours.steps == 4
     assert distinct(torch.cat(seen)) <= distinct(floor(ours).x)
@@ -80,7 +70,7 @@ def test_epochs_and_fixed_costs_add_up_to_a_call(tiny):
 
 def test_a_unit_lasts_as_long_as_it_is_to_fill(tiny):
     ours = training("naive", ticking(tiny)).fill(3.0)
-    assert ours.strategy.train_epochs == 3
+    assert ours.epochs == 3
     assert ours.step() == {STEP: 1 / ours.steps}
 
 
@@ -95,7 +85,7 @@ def test_the_floor_computes_what_ours_does(tiny):
     ours = training("naive", tiny)
     ours.train()
     loop = floor(ours)
-    network = ours.strategy.network
+    network = ours.method.network
     parts = (network.body, network.head.head(1))
     of_ours = [p.detach() for part in parts for p in part.parameters()]
     loop.network.load_state_dict(dict(zip(loop.network.state_dict(), of_ours, strict=True)))

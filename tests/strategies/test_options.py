@@ -17,8 +17,9 @@ from vcl_radial.methods.options import check_options, common_keys, options_of
 from vcl_radial.methods.registry import built_in, built_in_class, find_method
 from vcl_radial.strategies import ContinualStrategy
 from vcl_radial.strategies.lwf import LwF
+from vcl_radial.tracks.continual.methods import make_strategy
+from vcl_radial.tracks.continual.networks import make_network
 from vcl_radial.tracks.continual.settings import Recipe
-from vcl_radial.tracks.continual.training import make_network, make_strategy
 
 if TYPE_CHECKING:
     from nowhere import Nothing

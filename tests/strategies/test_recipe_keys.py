@@ -14,9 +14,10 @@ from vcl_radial.nn import BayesianLinear, kl_divergence, variational_weights
 from vcl_radial.posteriors import families
 from vcl_radial.posteriors.rdp import HalfCauchyPrior
 from vcl_radial.strategies import ContinualStrategy
-from vcl_radial.tracks.continual import training as continual
+from vcl_radial.tracks.continual import methods as continual
+from vcl_radial.tracks.continual.methods import make_strategy
+from vcl_radial.tracks.continual.networks import make_network
 from vcl_radial.tracks.continual.settings import Recipe
-from vcl_radial.tracks.continual.training import make_network, make_strategy
 from vcl_radial.tracks.networks import posterior_of
 
 OWN = ["badam", "vadam", "vogn", "ivon"]

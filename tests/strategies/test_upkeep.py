@@ -11,7 +11,8 @@ from vcl_radial.methods.base import Method
 from vcl_radial.runs import catalogue
 from vcl_radial.strategies import ContinualStrategy, Strategy
 from vcl_radial.strategies.upkeep import Upkeep
-from vcl_radial.tracks.continual.training import make_network, make_strategy
+from vcl_radial.tracks.continual.methods import make_strategy
+from vcl_radial.tracks.continual.networks import make_network
 
 SHIPPED = [n for n in catalogue.names("method") if recipe_for(n).strategy in OF_CLASSES]
 QUICK = {"epochs": 2, "batch_size": 100, "hidden": [8]}

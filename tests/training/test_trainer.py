@@ -252,7 +252,7 @@ def test_a_task_can_be_ended_early():
 
 
 def test_loss_nll_and_penalty_of_an_epoch_belong_together():
-    made = trainer(VCL, "gaussian", measure=True, settings={"kl_weight": 0.5})
+    made = trainer(VCL, "gaussian", settings={"kl_weight": 0.5})
     made.fit([(torch.randn(30, 64), torch.zeros(30).long())])
     (epoch,) = made.history
     assert epoch.penalty > 0
@@ -270,7 +270,6 @@ def test_samples_one_by_one_give_the_gradient_of_all_at_once(learning_rate):
             optimizer="sgd",
             learning_rate=learning_rate,
             settings={"train_samples": 3},
-            measure=True,
         )
         made.method.sample_by_sample = one_by_one
         with torch.no_grad():

@@ -21,8 +21,8 @@ from vcl_radial.methods.registry import find_method
 from vcl_radial.methods.tasks import Batch, Task
 from vcl_radial.nn import MLP
 from vcl_radial.optimizers.schedules import SCHEDULES
+from vcl_radial.tracks.continual.methods import optimizer_for
 from vcl_radial.tracks.continual.settings import Recipe
-from vcl_radial.tracks.continual.training import optimizer_for
 from vcl_radial.tracks.methods import draws, make_method
 from vcl_radial.tracks.networks import posterior_of
 from vcl_radial.training.loop import TaskLoop, selected

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -11,46 +11,8 @@ from avalanche.evaluation.metric_results import MetricValue
 from avalanche.evaluation.metric_utils import get_metric_name
 from torch import Tensor
 
-from vcl_radial.errors import Diverged
 from vcl_radial.methods.tasks import check_inputs
-from vcl_radial.metrics import accuracy, expected_calibration_error, nll
-
-Score = Callable[[Tensor, Tensor], Tensor | float]
-
-SCORES: Mapping[str, Score] = {
-    "accuracy": accuracy,
-    "nll": nll,
-    "ece": expected_calibration_error,
-}
-
-
-def scores_of(
-    predictions: Tensor,
-    labels: Tensor,
-    sampling: Tensor | None = None,
-    scores: Mapping[str, Score] = SCORES,
-) -> dict[str, float]:
-    """The scores of an experience: accuracy and ECE in per cent, NLL in nats, sampling in per cent.
-
-    Args:
-        predictions: log-probabilities, `[B, C]`.
-        labels: `[B]`.
-        sampling: change of the predictions by draws of the weights, `[B]` in per cent; its mean is
-            a score.
-        scores: functions of log-probabilities and labels, by name.
-
-    Raises:
-        Diverged: a prediction is not a number.
-    """
-    if torch.isnan(predictions).any():
-        raise Diverged(
-            "predictions are not numbers: the weights diverged in training; try a smaller "
-            "learning_rate"
-        )
-    values = {name: float(score(predictions, labels)) for name, score in scores.items()}
-    if sampling is not None:
-        values["sampling"] = float(sampling.mean())
-    return values
+from vcl_radial.training.scores import SCORES, Score, scores_of
 
 
 class Scores(PluginMetric[float]):

@@ -15,6 +15,7 @@ from torch import Tensor
 from vcl_radial.errors import UserError
 from vcl_radial.methods.penalties import PenaltyUpkeep, check_kl
 from vcl_radial.strategies.base import ContinualStrategy, Strategy
+from vcl_radial.training.upkeep import NetworkUpkeep
 
 
 class KLUpkeep(SupervisedPlugin):
@@ -41,15 +42,14 @@ class Upkeep(KLUpkeep):
 
     def __init__(self) -> None:
         super().__init__()
-        self._shapes: dict[str, torch.Size] = {}
         self._memory: Any = None
-        self._finite = True
         self._stored_nothing = False
 
     def before_training_epoch(self, strategy: Any, **kwargs: Any) -> None:
         """Check the penalty as a task starts, before it can make a weight NaN."""
         if strategy.clock.train_exp_epochs == 0:
-            self._shapes = {name: tensor.shape for name, tensor in _tensors(strategy).items()}
+            number, owner = _task(strategy) - 1, _name(strategy)
+            self._network = NetworkUpkeep(strategy.model, number, owner, _hook(strategy))
             self._penalty = PenaltyUpkeep(strategy.method, _task(strategy) - 1)
 
     def after_training_epoch(self, strategy: Any, **kwargs: Any) -> None:
@@ -66,30 +66,13 @@ class Upkeep(KLUpkeep):
                     "states so: memoryless = True)"
                 )
         if strategy.clock.train_exp_epochs == strategy.train_epochs - 1:
-            self._finite = _not_finite(strategy) is None
+            self._network.training_ended()
             if _has_memory(strategy):
                 self._memory = _copied(strategy.state_dict())
 
     def after_training_exp(self, strategy: Any, **kwargs: Any) -> None:
         """Check the result of consolidating; strategies of the suite have consolidated by now."""
-        tensors = _tensors(strategy)
-        for name, shape in self._shapes.items():
-            if name not in tensors:
-                raise UserError(
-                    f"{_name(strategy)}: {name} is gone after task {_task(strategy)}: keep what "
-                    "the network was made of"
-                )
-            if tensors[name].shape != shape:
-                raise UserError(
-                    f"{_name(strategy)}: {name} had shape {tuple(shape)} and has "
-                    f"{tuple(tensors[name].shape)} after task {_task(strategy)}: write into "
-                    "parameters with copy_() and leave their shapes as they are"
-                )
-        if self._finite and (tensor := _not_finite(strategy)) is not None:
-            raise UserError(
-                f"{_name(strategy)}: {tensor} holds nan or inf after task {_task(strategy)}, and "
-                f"did not when its training ended: look at {_hook(strategy)}"
-            )
+        self._network.task_ended()
         if _has_memory(strategy):
             self._stored_nothing = _same(self._memory, strategy.state_dict())
         self._memory = None
@@ -109,15 +92,6 @@ def _has_memory(strategy: Any) -> bool:
     """Whether the past should enter through the class's own penalty."""
     overridden = type(strategy).penalty is not ContinualStrategy.penalty
     return overridden and not strategy.memoryless
-
-
-def _tensors(strategy: Any) -> dict[str, Tensor]:
-    return {n: t for n, t in strategy.model.state_dict().items() if isinstance(t, Tensor)}
-
-
-def _not_finite(strategy: Any) -> str | None:
-    tensors = _tensors(strategy).items()
-    return next((name for name, tensor in tensors if not tensor.isfinite().all()), None)
 
 
 def _copied(state: Any) -> Any:

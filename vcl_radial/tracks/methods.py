@@ -17,14 +17,14 @@ from vcl_radial.methods.options import not_made, options_of, require_base
 from vcl_radial.methods.penalties import check_kl
 from vcl_radial.methods.registry import find_method
 from vcl_radial.tracks.networks import initial_noise
-from vcl_radial.tracks.recipe import MethodRecipe, check_class
+from vcl_radial.tracks.recipe import check_class
 
 
-def make_method(recipe: MethodRecipe, network: nn.Module, **settings: Any) -> Method:
+def make_method(recipe: Any, network: nn.Module, **settings: Any) -> Method:
     """Make the method of a recipe with its `options`.
 
     Args:
-        recipe: the recipe, which names the method.
+        recipe: a recipe with `strategy` and `options` beside the keys of `RecipeSettings`.
         network: the network that it trains.
         settings: the settings of `Method`.
 

@@ -10,9 +10,10 @@ from torch.nn.utils import clip_grad_norm_
 
 from vcl_radial.errors import Diverged
 from vcl_radial.methods.base import MakeOptimizer, Method
-from vcl_radial.methods.penalties import PenaltyUpkeep, check_kl
+from vcl_radial.methods.penalties import PenaltyUpkeep, check_kl, source_of
 from vcl_radial.methods.tasks import Batch, Task, check_inputs
 from vcl_radial.optimizers.schedules import set_rates
+from vcl_radial.training.upkeep import NetworkUpkeep
 
 
 def selected(method: Method, points: Batch) -> Batch:
@@ -59,11 +60,11 @@ class TaskLoop:
         task: the task's data and size.
         make: makes the optimiser of the settings, over the parameters of a network.
         clip: largest norm of a step's gradient; None for no limit.
-        upkeep: whether to check the penalty; see `PenaltyUpkeep`.
+        upkeep: whether to check the penalty and the network; see `PenaltyUpkeep`, `NetworkUpkeep`.
 
     Raises:
-        UserError: a posterior is trained without its KL, or see `PenaltyUpkeep`.
-        Diverged: see `PenaltyUpkeep`.
+        UserError: a posterior is trained without its KL, or a check fails.
+        Diverged: the penalty is not finite.
     """
 
     def __init__(
@@ -84,6 +85,10 @@ class TaskLoop:
             check_kl(method)
         self.start()
         self._upkeep = PenaltyUpkeep(method, task.number) if upkeep else None
+        source = source_of(method)
+        hook = "end_task()" if isinstance(source, Method) else "consolidate()"
+        owner = type(source).__name__
+        self._network = NetworkUpkeep(method.network, task.number, owner, hook) if upkeep else None
 
     def start(self) -> None:
         """Make a new optimiser."""
@@ -144,8 +149,12 @@ class TaskLoop:
             draws: `samples` and `seed` of the outputs for the fit, if not the method's.
         """
         self.method.network.eval()
+        if self._network is not None:
+            self._network.training_ended()
         self.method.fit_likelihood(**draws)
         self.method.end_task(self.task)
+        if self._network is not None:
+            self._network.task_ended()
 
     def state_dict(self) -> dict[str, Any]:
         """The states of the method and of its optimiser."""

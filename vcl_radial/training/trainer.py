@@ -11,82 +11,28 @@ from __future__ import annotations
 
 import copy
 import math
+import random
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import islice
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
-import torch
-from torch import Tensor, nn
-from torch.optim import SGD, Adam, Optimizer
+import numpy as np
+from torch import Tensor
 
 from vcl_radial.errors import Diverged, UserError
-from vcl_radial.likelihoods.objectives import per_point
 from vcl_radial.likelihoods.predict import seeded_rng
 from vcl_radial.methods.base import MakeOptimizer, Method
 from vcl_radial.methods.tasks import Batch, Task, columns
+from vcl_radial.optimizers.named import named_optimizer
 from vcl_radial.optimizers.schedules import SCHEDULES, Schedule
 from vcl_radial.runs.peers import ALONE, Peers
-from vcl_radial.system.seeds import seed_of
+from vcl_radial.system.seeds import isolated_rng
 from vcl_radial.training.loop import TaskLoop, warm_up
+from vcl_radial.training.losses import Epoch, Losses
+from vcl_radial.training.seeds import Purpose, SeedOf, seeds
 from vcl_radial.training.source import TaskData, Tasks, TaskSource
-
-Purpose = Literal["task", "begin", "epoch", "end"]
-
-SeedOf = Callable[[Purpose, int, int], int | None]
-"""The seed of a purpose, of a task (from 0) and an epoch (from 0); None draws from the generator as
-it is. "task" is for a whole task, the others are for its parts."""
-
-
-class Epoch(NamedTuple):
-    """A finished epoch, and what was measured in it.
-
-    Attributes:
-        task: number of the task, from 0.
-        epoch: number of the epoch, from 1.
-        loss: mean loss, with the penalty at the epoch's end; nats per point.
-        nll: mean NLL, nats per point.
-        penalty: the method's penalty at the epoch's end, in nats.
-        validation: score on held-out points; NaN without them.
-        seconds: seconds of training and validation.
-    """
-
-    task: int
-    epoch: int
-    loss: float
-    nll: float
-    penalty: float
-    validation: float
-    seconds: float
-
-
-def _seeds(seed: int) -> SeedOf:
-    """Seeds of every part of every task, from one seed."""
-    purposes = ("begin", "epoch", "end")
-
-    def seed_for(purpose: Purpose, task: int, epoch: int) -> int | None:
-        if purpose == "task":
-            return None
-        return seed_of(seed, task, purposes.index(purpose), epoch)
-
-    return seed_for
-
-
-def _optimizer(name: str, learning_rate: float) -> MakeOptimizer:
-    """A function that makes an optimiser by its name: "adam", "amsgrad" or "sgd"."""
-
-    def make(network: nn.Module) -> Optimizer:
-        if name == "sgd":
-            return SGD(network.parameters(), lr=learning_rate)
-        return Adam(network.parameters(), lr=learning_rate, amsgrad=name == "amsgrad")
-
-    if name not in ("adam", "amsgrad", "sgd"):
-        raise UserError(
-            f"optimizer = {name!r}: choose from 'adam', 'amsgrad' and 'sgd', or give a function of "
-            "the network"
-        )
-    return make
 
 
 class Trainer:
@@ -101,7 +47,7 @@ class Trainer:
         optimizer: "adam", "amsgrad" or "sgd", or a function that makes an optimiser over the
             parameters of a network.
         learning_rate: its learning rate, if it is a name.
-        epochs: passes over each task.
+        epochs: passes over each task, or a function of the task's number (from 0).
         steps: number of steps on each task, in place of `epochs`.
         batch_size: number of points in a step, for tasks that are tensors or datasets.
         schedule: factor of the learning rates, by its name or as a function of the finished
@@ -113,11 +59,13 @@ class Trainer:
         select: the epoch of each task whose weights are kept: the "last", or the "best" by
             validation.
         patience: epochs without a better validation score after which a task ends; None for never.
-        measure: whether to measure loss, NLL and penalty of each epoch.
+        measure: whether to measure loss, NLL and penalty of each epoch, for `history`.
         inside: makes a context for each pass over the data, such as `torch.autocast`.
         fit_options: options of `Method.fit_likelihood` by the number of the task.
         on_step: called after every step.
         on_epoch: called after every epoch, before its task may end.
+        on_outputs: called after every step with outputs and targets, in place of `measure`; see
+            `Method.on_outputs`.
         keep_states: whether to keep the method's state after every task, not only after the last.
         upkeep: whether to check the penalty; see `PenaltyUpkeep`.
         peers: processes that share every batch. Each draws its own weights; gradients are averaged.
@@ -132,7 +80,7 @@ class Trainer:
         *,
         optimizer: str | MakeOptimizer = "adam",
         learning_rate: float = 1e-3,
-        epochs: int = 1,
+        epochs: int | Callable[[int], int] = 1,
         steps: int | None = None,
         batch_size: int = 32,
         schedule: str | Schedule = "constant",
@@ -141,32 +89,34 @@ class Trainer:
         seed: int | SeedOf | None = 0,
         select: Literal["last", "best"] = "last",
         patience: int | None = None,
-        measure: bool = False,
+        measure: bool = True,
         inside: Callable[[], AbstractContextManager[Any]] = nullcontext,
         fit_options: Callable[[int], dict[str, Any]] = lambda task: {},
         on_step: Callable[[], object] | None = None,
         on_epoch: Callable[[Epoch], object] = lambda epoch: None,
+        on_outputs: Callable[[Tensor, Tensor], None] | None = None,
         keep_states: bool = False,
         upkeep: bool = True,
         peers: Peers = ALONE,
     ) -> None:
         if isinstance(optimizer, str):
-            optimizer = _optimizer(optimizer, learning_rate)
+            optimizer = named_optimizer(optimizer, learning_rate)
         self._make = optimizer
         if isinstance(schedule, str) and schedule not in SCHEDULES:
             raise UserError(f"schedule = {schedule!r}: choose from {', '.join(SCHEDULES)}")
         self._schedule = SCHEDULES[schedule] if isinstance(schedule, str) else schedule
-        self._seed_of = _seeds(seed) if isinstance(seed, int) else seed
+        self._seed_of = seeds(seed) if isinstance(seed, int) else seed
         self.method, self.epochs, self.batch_size = method, epochs, batch_size
         self._steps = steps
         self.select, self.patience, self.peers = select, patience, peers
         self._rates_by, self._clip, self._upkeep = rates_by, clip, upkeep
-        self._measure, self._inside, self._fit_options = measure, inside, fit_options
+        self._inside, self._fit_options = inside, fit_options
+        self._losses = Losses(method) if measure else None
+        self._on_outputs = on_outputs if self._losses is None else self._losses.add
         self.on_step, self._on_epoch, self._keep_states = on_step, on_epoch, keep_states
-        self.states: list[dict[str, Any]] = []
-        """The method's state after the last task, or after every task."""
+        self._states: list[dict[str, Any]] = []
         self.history: list[Epoch] = []
-        """The epochs of all tasks so far."""
+        """The epochs of all tasks so far, if they are measured or validated."""
         self.done = 0
         """Number of finished tasks."""
         self.loop: TaskLoop | None = None
@@ -222,21 +172,33 @@ class Trainer:
             self.loop.load_state_dict(self.best)
         with self._random("end"):
             self.loop.end(**self._fit_options(self.done))
-        state = copy.deepcopy(self.method.state_dict())
-        self.states = [*(self.states if self._keep_states else []), state]
+        if not self._one_seed:
+            state = copy.deepcopy(self.method.state_dict())
+            self._states = [*(self._states if self._keep_states else []), state]
         self.loop, self.best = None, None
         self.done += 1
 
+    @property
+    def states(self) -> list[dict[str, Any]]:
+        """The method's state after the last task, or after every task."""
+        if self._one_seed:  # no task has begun to change it
+            return [self.method.state_dict()] if self.done else []
+        return self._states
+
     def state_dict(self) -> dict[str, Any]:
         """Plain tensors and numbers from which the training continues."""
-        loop = None if self.loop is None else self.loop.state_dict() | self._of_task()
-        return {
-            "states": self.states,
-            "done": self.done,
+        state = self.state_between_tasks(self.states, self.done) | {
             "history": [tuple(epoch) for epoch in self.history],
-            "loop": loop,
             "processes": self.peers.world,
         }
+        if self.loop is not None:
+            state["loop"] = self.loop.state_dict() | self._of_task()
+        return state
+
+    @staticmethod
+    def state_between_tasks(states: Sequence[dict[str, Any]], done: int) -> dict[str, Any]:
+        """The state of a trainer that has finished `done` tasks, with states of its method."""
+        return {"states": [*states], "done": done, "history": [], "loop": None, "processes": 1}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue from what `state_dict` returned.
@@ -249,12 +211,17 @@ class Trainer:
                 f"{state['processes']} processes wrote the checkpoint; resume with as many, or "
                 "delete it"
             )
-        self.states, self.done = list(state["states"]), state["done"]
+        self._states, self.done = list(state["states"]), state["done"]
         self.history = [Epoch(*epoch) for epoch in state["history"]]
-        if self.states:
+        if self._states:
             # Copied, because a method may train in place.
-            self.method.load_state_dict(copy.deepcopy(self.states[-1]))
+            self.method.load_state_dict(copy.deepcopy(self._states[-1]))
         self._stored = copy.deepcopy(state["loop"])
+
+    @property
+    def _one_seed(self) -> bool:
+        """Whether a task has one seed, so that only its end can be stored."""
+        return self._seed_of is not None and self._seed_of("task", self.done, 0) is not None
 
     def _of_task(self) -> dict[str, Any]:
         """The numbers of the task in training."""
@@ -283,7 +250,8 @@ class Trainer:
             self._pass(data, self.epoch, self.epoch, self._epochs(data))
             self.epoch += 1
             epoch = self._measured(data, source, started)
-            self.history.append(epoch)
+            if self._losses is not None or source.has_validation:
+                self.history.append(epoch)
             self._on_epoch(epoch)
             # In the same step, because a method may use its last gradients.
             if self._is_last(data):
@@ -321,7 +289,7 @@ class Trainer:
     def _epochs(self, data: TaskData) -> int:
         """The number of epochs of a task."""
         if self._steps is None:
-            return self.epochs
+            return self.epochs(self.done) if callable(self.epochs) else self.epochs
         return math.ceil(self._steps / data.epoch_steps)
 
     def _pass(
@@ -346,10 +314,9 @@ class Trainer:
             progress = lambda step: begin + (end - begin) * step / steps  # noqa: E731
         else:
             progress = lambda step: (done + step) / total  # noqa: E731
-        if self._seed_of is None or self._seed_of("task", self.done, 0) is None:
+        if not self._one_seed:
             method.forget_caches()
-        self._sums = torch.zeros(3, dtype=torch.float64, device=method.device)
-        method.on_outputs = self._add_nlls if self._measure else None
+        method.on_outputs = None if warm_up else self._on_outputs
         with self._random("epoch", number), self._inside():
             batches = islice(data.epoch(number), None if total is None else total - done)
             loop.learn(self._observed(batches), progress)
@@ -363,13 +330,6 @@ class Trainer:
             if self.on_step is not None:
                 self.on_step()
 
-    @torch.no_grad()
-    def _add_nlls(self, outputs: Tensor, targets: Tensor) -> None:
-        """Add a step's NLL in the method's objective, and the mean NLL over all outputs."""
-        method, one = self.method, torch.ones((), device=outputs.device)
-        nlls = method.nll(outputs, targets), method.likelihood.nll(outputs, targets)
-        self._sums += torch.stack([*nlls, one])
-
     def _measured(self, data: TaskData, source: TaskSource, started: float) -> Epoch:
         """The numbers of the epoch that has ended, which may be the best one.
 
@@ -379,15 +339,12 @@ class Trainer:
         loop, method, peers = self.loop, self.method, self.peers
         assert loop is not None
         loop.check_loss(f"in epoch {self.epoch} of {data.name}", data.name)
-        loss = nll = penalty = math.nan
-        if self._measure:
-            loss, nll = (peers.mean(self._sums[:2]) / self._sums[2]).tolist()
-            penalty = self._penalty()
-            if method.kl_weight:
-                loss += float(per_point(torch.tensor(penalty), loop.task.points, method.kl_weight))
-            if not math.isfinite(loss):
+        losses = math.nan, math.nan, math.nan
+        if self._losses is not None:
+            losses = self._losses.take(loop.task.points, peers)
+            if not math.isfinite(losses[0]):
                 raise Diverged(
-                    f"the loss became {loss} in epoch {self.epoch} of {data.name}; lower "
+                    f"the loss became {losses[0]} in epoch {self.epoch} of {data.name}; lower "
                     "learning_rate"
                 )
         score = math.nan
@@ -399,16 +356,7 @@ class Trainer:
                 # The optimiser too, because a method may carry its moments.
                 self.best = copy.deepcopy(loop.state_dict())
         seconds = time.perf_counter() - started
-        return Epoch(self.done, self.epoch, loss, nll, penalty, score, seconds)
-
-    @torch.no_grad()
-    def _penalty(self) -> float:
-        """The method's penalty, in nats."""
-        method = self.method
-        loss_value, method.loss_value = method.loss_value, True
-        penalty = method.penalty()
-        method.loss_value = loss_value
-        return float(penalty)
+        return Epoch(self.done, self.epoch, *losses, score, seconds)
 
     def _is_last(self, data: TaskData) -> bool:
         """Whether the task ends after the current epoch."""
@@ -422,5 +370,8 @@ class Trainer:
         if seed is None:
             yield False
             return
-        with seeded_rng(seed, self.method.device):
+        with isolated_rng(), seeded_rng(seed, self.method.device):
+            # A user's own method may draw from any of them.
+            random.seed(seed)
+            np.random.seed(seed)
             yield True

@@ -111,9 +111,10 @@ class MethodAgent(Agent):
             rates_by="step",
             clip=recipe.clip if recipe.posterior == "none" else None,
             seed=None,
+            measure=False,
             on_epoch=lambda epoch: self._store(trainer),
         )
-        state = {**trainer.state_dict(), "states": [self._start], "loop": self._middle}
+        state = trainer.state_between_tasks([self._start], 0) | {"loop": self._middle}
         trainer.load_state_dict(state)
         trainer.fit(Tasks([RoundsTask(memory, recipe)]))
 

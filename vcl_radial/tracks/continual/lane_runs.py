@@ -10,39 +10,35 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from vcl_radial.data.streams.tensors import Split, TensorStream
 from vcl_radial.errors import Diverged
 from vcl_radial.likelihoods.predict import seeded_rng
 from vcl_radial.methods.base import Method
-from vcl_radial.methods.carried import carried_bytes, contents
+from vcl_radial.methods.carried import carried_bytes
 from vcl_radial.methods.naive import Naive
 from vcl_radial.methods.registry import built_in, built_in_class
 from vcl_radial.nn.carry import consolidate
 from vcl_radial.nn.lane_step import LaneSettings, Loss, categorical_loss
 from vcl_radial.nn.lanes import Lanes
-from vcl_radial.nn.movement import LayerMovement, layer_starts, movement
+from vcl_radial.nn.movement import movement
 from vcl_radial.optimizers.schedules import SCHEDULES
 from vcl_radial.runs.keys import declared
-from vcl_radial.strategies.scores import scores_of
-from vcl_radial.strategies.task_model import TaskModel
+from vcl_radial.runs.training import Step
 from vcl_radial.tracks.continual.cuda_graph import Replayed
+from vcl_radial.tracks.continual.evaluation import evaluate
+from vcl_radial.tracks.continual.methods import likelihood_of
 from vcl_radial.tracks.continual.networks import make_network, stream_for
+from vcl_radial.tracks.continual.progress import TaskRun
 from vcl_radial.tracks.continual.settings import Recipe, StreamSettings
-from vcl_radial.tracks.continual.training import (
-    EVAL_BATCH,
-    Scored,
-    evaluated_tasks,
-    likelihood_of,
-    newest_classes,
-    share_predicted_as,
-    task_seed,
-)
+from vcl_radial.tracks.continual.training import task_seed
+from vcl_radial.training.trainer import Trainer
 
 MAY_DIFFER = declared(Recipe, lanes="may differ")
 """Keys of a recipe in which lanes of one program may differ; the others make its shape."""
@@ -77,49 +73,47 @@ def _loss(recipe: Recipe) -> Loss:
     return lambda outputs, targets: likelihood.nll_per_point(outputs, targets).mean(-1)
 
 
-class Lane(Scored):
-    """State of one run; it has the fields of `ContinualRun`."""
+class Lane(TaskRun):
+    """One run among those that are trained as one program."""
 
-    def __init__(self, recipe: Recipe, seed: int, model: TaskModel, on_epoch: Any) -> None:
-        self.recipe, self.seed, self.model, self.on_epoch = recipe, seed, model, on_epoch
-        self.starts = layer_starts(model.network)
-        self._start = contents(model.network.state_dict())
-        self.rows: list[tuple[int, int, str, float]] = []
-        self.layers: list[tuple[int, LayerMovement]] = []
-        self.tasks_done = 0
-        self.seconds = {"training": 0.0, "evaluation": 0.0}
+    def __init__(
+        self,
+        stream: TensorStream,
+        recipe: Recipe,
+        seed: int,
+        method: Method,
+        on_epoch: Callable[[int, int], None],
+    ) -> None:
+        super().__init__(stream, recipe, method.network)
+        self.seed, self.method, self.on_epoch = seed, method, on_epoch
+        self.done = 0
         self.fault: Diverged | None = None
         self.left_out = False
 
-    iterations = 0
-    """Training steps are not counted."""
-
     @property
-    def parameters(self) -> int:
-        """Number of trained numbers of the network, as `ContinualRun` counts them."""
-        return sum(p.numel() for p in self.model.network.parameters())
+    def tasks_done(self) -> int:
+        """Number of tasks that are trained."""
+        return self.done
 
     @property
     def carried_bytes(self) -> int:
         """Bytes that the method keeps after the last task."""
-        return carried_bytes(self.model.state_dict(), self._start)
+        return carried_bytes(self.network.state_dict(), self._start)
 
-    def state_dict(self) -> dict[str, Any]:
-        """The state; `ContinualRun` and a lane can resume from each other's."""
-        return {
-            "strategy": {"model": self.model.state_dict()},
-            "rows": self.rows,
-            "layers": [(task, *layer) for task, layer in self.layers],
-            "tasks_done": self.tasks_done,
-            "seconds": self.seconds,
-        }
+    def trainer_state(self) -> dict[str, Any]:
+        """The state of a trainer between tasks."""
+        states = [{"network": self.network.state_dict()}] if self.done else []
+        return Trainer.state_between_tasks(states, self.done)
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Resume from what `state_dict` gave."""
-        self.model.load_state_dict(state["strategy"]["model"])
-        self.rows = [tuple(row) for row in state["rows"]]
-        self.layers = [(task, LayerMovement(*layer)) for task, *layer in state["layers"]]
-        self.tasks_done, self.seconds = state["tasks_done"], dict(state["seconds"])
+    def load_trainer_state(self, state: dict[str, Any]) -> None:
+        """Load what `trainer_state` returned."""
+        for carried in state["states"]:
+            self.network.load_state_dict(carried["network"])
+        self.done = state["done"]
+
+    def steps(self) -> Iterator[Step]:
+        """Raise: lanes are trained together, by `LaneRuns`."""
+        raise NotImplementedError
 
 
 class LaneRuns:
@@ -141,7 +135,7 @@ class LaneRuns:
         recipes: Sequence[Recipe],
         seeds: Sequence[int],
         *,
-        evaluate_on: str = "test",
+        evaluate_on: Split = "test",
         data_dir: Path | None = None,
         device: str = "cpu",
         on_epoch: Callable[[int, int, int], None] = lambda lane, task, epoch: None,
@@ -159,13 +153,10 @@ class LaneRuns:
             with seeded_rng(task_seed(seed, 0), torch.device("cpu")):
                 samples = 1 if recipe.posterior == "none" else recipe.eval_samples
                 network = make_network(stream, recipe)
+            network = network.to(device).eval()
             predicting = Naive(network, eval_samples=samples, likelihood=likelihood_of(recipe))
-            model = TaskModel(predicting)
-            model = model.to(device).eval()
-            number = len(self.lanes)
-            self.lanes.append(
-                Lane(recipe, seed, model, lambda t, e, lane=number: on_epoch(lane, t, e))
-            )
+            report = partial(on_epoch, len(self.lanes))
+            self.lanes.append(Lane(stream, recipe, seed, predicting, report))
         self.stream = stream.to(device)
         self.device = torch.device(device)
 
@@ -216,8 +207,8 @@ class LaneRuns:
         assert method is not None  # `shape` has checked it
         assert method.lane_step is not None
         for lane in lanes:
-            method.begin_lane(lane.model.network, [label], **recipe.options)
-        stacked = Lanes([lane.model.network for lane in lanes], label)
+            method.begin_lane(lane.network, [label], **recipe.options)
+        stacked = Lanes([lane.network for lane in lanes], label)
         step = Replayed(
             method.lane_step(
                 stacked,
@@ -254,10 +245,9 @@ class LaneRuns:
         stacked.write_back()
         seconds = (time.perf_counter() - started) / len(lanes)
         for lane in lanes:
-            lane.tasks_done += 1
-            lane.model.add_task(label, self.stream.n_classes)
-            lane.layers += [(lane.tasks_done, x) for x in movement(lane.model.network, [label])]
-            consolidate(lane.model.network, [label])
+            lane.done += 1
+            lane.layers += [(lane.tasks_done, x) for x in movement(lane.network, [label])]
+            consolidate(lane.network, [label])
             lane.seconds["training"] += seconds
 
     def _epoch(
@@ -273,40 +263,10 @@ class LaneRuns:
         return losses
 
     def _evaluate(self, lanes: list[Lane]) -> None:
-        started = time.perf_counter()
-        done = lanes[0].tasks_done
-        newest = newest_classes(self.stream, done)
-        for task in evaluated_tasks(self.stream, done):
-            labels = self.stream.labels(task, self._part)
-            for lane in lanes:
-                predictions, spread = self._predictions(lane, task)
-                try:
-                    scores = scores_of(predictions, labels, spread)
-                except Diverged as fault:
-                    lane.fault = fault
-                    continue
-                if newest is not None:
-                    scores["predicted_as_newest"] = share_predicted_as(newest, predictions)
-                lane.rows += [(done, task + 1, name, value) for name, value in scores.items()]
-        seconds = (time.perf_counter() - started) / len(lanes)
         for lane in lanes:
-            lane.seconds["evaluation"] += seconds
-
-    @property
-    def _part(self) -> Any:
-        return self.evaluate_on
-
-    @torch.no_grad()
-    def _predictions(self, lane: Lane, task: int) -> tuple[Tensor, Tensor]:
-        """Predictions of a lane for a task, as those of a run alone.
-
-        Returns the log-predictive `[n, C]` in nats, and its spread over draws, `[n]` in per cent.
-        """
-        label, method = self.stream.task_label(task), lane.model.method
-        parts = []
-        for batch in torch.split(self.stream.inputs(task, self._part), EVAL_BATCH):
-            prediction = method.predict(batch, label)
-            assert method.sampling is not None
-            parts.append((prediction, method.sampling))
-        predictions, spread = map(torch.cat, zip(*parts, strict=True))
-        return predictions, spread
+            started = time.perf_counter()
+            try:
+                lane.rows += evaluate(lane.method, self.stream, self.evaluate_on, lane.tasks_done)
+            except Diverged as fault:
+                lane.fault = fault
+            lane.seconds["evaluation"] += time.perf_counter() - started

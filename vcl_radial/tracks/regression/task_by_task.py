@@ -36,8 +36,9 @@ from vcl_radial.tracks.regression.scores import score
 from vcl_radial.tracks.regression.sequence import slices
 from vcl_radial.tracks.regression.settings import Run
 from vcl_radial.tracks.regression.training import LaneSplits, by_lane, split_seed
+from vcl_radial.training.seeds import Purpose
 from vcl_radial.training.source import TaskSource
-from vcl_radial.training.trainer import Purpose, Trainer
+from vcl_radial.training.trainer import Trainer
 
 _ROWS = 4096
 """Rows of a batch in a pass over a whole slice."""
@@ -157,6 +158,7 @@ class SliceTraining(Scored):
                 "samples": FINAL_DRAWS,
                 "seed": self._seed("noise", number),
             },
+            measure=False,
             on_step=self._on_step,
         )
         self._steps_done, self._report_steps = 0, reports([self])

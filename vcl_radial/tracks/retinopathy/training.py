@@ -39,8 +39,9 @@ from vcl_radial.tracks.retinopathy.networks import make_network, make_optimizer,
 from vcl_radial.tracks.retinopathy.prediction import EVAL_BATCH, predict, probability
 from vcl_radial.tracks.retinopathy.prepare import Prepared
 from vcl_radial.tracks.retinopathy.settings import Recipe
+from vcl_radial.training.seeds import Purpose, SeedOf
 from vcl_radial.training.source import TaskSource
-from vcl_radial.training.trainer import Purpose, SeedOf, Trainer
+from vcl_radial.training.trainer import Trainer
 
 
 def derived(seed: int, *purpose: int | str) -> int:
@@ -281,7 +282,6 @@ def trainer_of(
         seed=seeds(seed, peers.rank),
         select=recipe.select,
         patience=recipe.patience,
-        measure=True,
         inside=nullcontext if truncation is None else lambda: truncated(network, truncation),
         keep_states=True,
         peers=peers,

@@ -27,7 +27,7 @@ from vcl_radial.nn import GaussianNetwork, variational_weights
 from vcl_radial.runs.training import NonResumableTraining, Step
 from vcl_radial.system.quiet import quiet
 from vcl_radial.tracks.continual import networks
-from vcl_radial.tracks.continual.training import make_strategy
+from vcl_radial.tracks.continual.methods import make_strategy
 
 
 class MLPTraining(PruningTraining, NonResumableTraining):

@@ -1,0 +1,111 @@
+"""The method of a recipe for a task sequence, its optimiser and its likelihood."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from torch import nn
+from torch.optim import SGD, Adam, Optimizer
+
+from vcl_radial.likelihoods import OneHot
+from vcl_radial.methods.base import Method
+from vcl_radial.methods.options import not_made, require_base
+from vcl_radial.methods.registry import find_method
+from vcl_radial.nn import variational_weights
+from vcl_radial.optimizers.schedules import SCHEDULES
+from vcl_radial.tracks.continual.evaluation import eval_batch
+from vcl_radial.tracks.continual.settings import Recipe
+from vcl_radial.tracks.methods import draws, make_method, settings_of
+
+
+def method_of(recipe: Recipe, network: nn.Module) -> Method:
+    """Make the method of a recipe with its `options`.
+
+    Raises:
+        UserError: the method does not take these options, or its constructor lacks a base argument.
+    """
+    return _drawing(recipe, make_method(recipe, network, **_arguments(recipe)))
+
+
+def _drawing(recipe: Recipe, method: Method) -> Method:
+    """The method, which draws weights to predict if its class has made its own posterior."""
+    if list(variational_weights(method.network, [])):
+        method.eval_samples = recipe.eval_samples
+    return method
+
+
+def make_strategy(recipe: Recipe, network: nn.Module, **settings: Any) -> Any:
+    """Make the Avalanche strategy of a recipe, of a method or of a user's own class.
+
+    Raises:
+        UserError: the method does not take these options, or its constructor lacks a base argument.
+    """
+    from avalanche.training.plugins import EvaluationPlugin
+
+    from vcl_radial.strategies.base import Strategy
+
+    cls, stream = find_method(recipe.strategy), settings.get("tensor_stream")
+    settings = {
+        "evaluator": EvaluationPlugin(loggers=[]),
+        "device": "cpu" if stream is None else stream.x.device,
+        **settings,
+        "optimizer": optimizer_for(recipe),
+        "train_mb_size": recipe.batch_size,
+        "train_epochs": recipe.epochs,
+        "eval_mb_size": eval_batch(stream),
+        "drop_last": recipe.drop_last,
+        "schedule": SCHEDULES[recipe.schedule],
+    }
+    try:
+        if issubclass(cls, Method):
+            return Strategy(method_of(recipe, network), **settings)
+        strategy = cls(model=network, **_arguments(recipe), **settings_of(recipe, cls), **settings)
+        require_base(strategy)
+    except (TypeError, ValueError) as error:
+        raise not_made(recipe.strategy, cls, recipe.options, error) from error
+    _drawing(recipe, strategy.method)
+    return strategy
+
+
+def _arguments(recipe: Recipe) -> dict[str, Any]:
+    """The settings of `Method` in a recipe."""
+    cls = find_method(recipe.strategy)
+    arguments: dict[str, Any] = {
+        "kl_weight": recipe.kl_weight,
+        "train_samples": recipe.train_samples,
+        "eval_samples": recipe.eval_samples if draws(recipe, cls) else 1,
+        "loss_value": False,
+    }
+    if (likelihood := likelihood_of(recipe)) is not None:
+        arguments["likelihood"] = likelihood
+    return arguments
+
+
+def likelihood_of(recipe: Recipe) -> OneHot | None:
+    """The likelihood of a recipe's classes; None for a softmax, every method's default."""
+    if recipe.likelihood == "categorical":
+        return None
+    return OneHot(recipe.label_variance, recipe.label_scale)
+
+
+def optimizer_for(recipe: Recipe) -> Callable[[nn.Module], Optimizer]:
+    """A function that makes the recipe's optimiser, with another learning rate for spreads."""
+
+    def make(model: nn.Module) -> Optimizer:
+        spreads = ("rho", "log_concentration", "factor")
+        rho = {id(p) for name, p in model.named_parameters() if name.endswith(spreads)}
+        groups: list[dict[str, Any]] = [
+            {"params": [p for p in model.parameters() if id(p) not in rho]},
+            {
+                "params": [p for p in model.parameters() if id(p) in rho],
+                "lr": recipe.rho_learning_rate or recipe.learning_rate,
+            },
+        ]
+        groups = [group for group in groups if group["params"]]
+        if recipe.optimizer == "sgd":
+            return SGD(groups, lr=recipe.learning_rate)
+        amsgrad = recipe.optimizer == "amsgrad"
+        return Adam(groups, lr=recipe.learning_rate, amsgrad=amsgrad, fused=True)
+
+    return make

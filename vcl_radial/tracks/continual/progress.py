@@ -1,0 +1,174 @@
+"""What a run on a task sequence shows and stores, trained alone or as a lane."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pandas as pd
+from torch import nn
+
+from vcl_radial.data.streams import TensorStream
+from vcl_radial.methods.carried import contents
+from vcl_radial.metrics import summary
+from vcl_radial.nn.movement import LayerMovement, layer_starts
+from vcl_radial.runs.training import Step
+from vcl_radial.tracks.continual.evaluation import Row
+from vcl_radial.tracks.continual.settings import Recipe
+
+
+class TaskRun(ABC):
+    """A run in progress; see `vcl_radial.runs.training.Training`. A step is a task.
+
+    Args:
+        stream: the task sequence.
+        recipe: the method.
+        network: network before the first task.
+    """
+
+    iterations = 0
+    """The training steps made so far; lanes do not count them."""
+
+    def __init__(self, stream: TensorStream, recipe: Recipe, network: nn.Module) -> None:
+        self.stream, self.recipe, self.network = stream, recipe, network
+        self.starts = layer_starts(network)
+        """The initial noise of each layer; empty without a posterior."""
+        self._start = contents(network.state_dict())
+        self.rows: list[Row] = []
+        self.layers: list[tuple[int, LayerMovement]] = []
+        self.seconds = {"training": 0.0, "evaluation": 0.0}
+
+    @property
+    @abstractmethod
+    def tasks_done(self) -> int:
+        """Number of tasks that are trained."""
+
+    @property
+    @abstractmethod
+    def carried_bytes(self) -> int | None:
+        """Bytes that the method keeps after the last task; None if it learns all tasks at once."""
+
+    @abstractmethod
+    def trainer_state(self) -> dict[str, Any]:
+        """The state of the trainer; a run alone and a lane can resume from each other's."""
+
+    @abstractmethod
+    def load_trainer_state(self, state: dict[str, Any]) -> None:
+        """Load what `trainer_state` returned."""
+
+    @property
+    def tasks(self) -> int:
+        """The number of tasks, T."""
+        return self.stream.n_tasks
+
+    @property
+    def trainings(self) -> int:
+        """Number of trainings: one per task, or one for all tasks."""
+        return self.tasks
+
+    @property
+    def parameters(self) -> int:
+        """Number of trained numbers of the network; a Gaussian weight has two."""
+        return sum(p.numel() for p in self.network.parameters())
+
+    def accuracy(self) -> pd.DataFrame:
+        """The tidy scores so far: `task_trained, task_evaluated, metric, value`."""
+        return pd.DataFrame(
+            self.rows, columns=["task_trained", "task_evaluated", "metric", "value"]
+        )
+
+    def movement(self) -> pd.DataFrame:
+        """How far the posterior moved in each task: `task_trained` and `LayerMovement`'s fields.
+
+        It is empty for a method without a posterior and a prior.
+        """
+        columns = ["task_trained", *LayerMovement._fields]
+        return pd.DataFrame([(task, *layer) for task, layer in self.layers], columns=columns)
+
+    def average_accuracy(self) -> float:
+        """The mean accuracy over the tasks trained so far, in per cent."""
+        last = [v for i, j, m, v in self.rows if i == self.tasks_done >= j and m == "accuracy"]
+        return sum(last) / len(last)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Plain tensors and numbers from which the run resumes."""
+        return {
+            "trainer": self.trainer_state(),
+            "rows": self.rows,
+            "layers": [(task, *layer) for task, layer in self.layers],
+            "iterations": self.iterations,
+            "seconds": self.seconds,
+        }
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Resume from what `state_dict` gave."""
+        self.load_trainer_state(state["trainer"])
+        self.rows = [tuple(row) for row in state["rows"]]
+        self.layers = [(task, LayerMovement(*layer)) for task, *layer in state["layers"]]
+        self.seconds, self.iterations = dict(state["seconds"]), state["iterations"]
+
+    def position(self) -> Step:
+        """The step of the last task that is done."""
+        done = self.tasks_done
+        news = f"resumes after task {done} of {self.tasks}" if done else None
+        return self._step(done, news=news, start=tuple(map(str, self.starts)))
+
+    def after_task(self) -> Step:
+        """The step of the task that is just done."""
+        done, accuracy = self.tasks_done, self.average_accuracy()
+        news = f"task {done} of {self.tasks}  average accuracy {accuracy:6.2f} %"
+        scalars = {"average_accuracy": accuracy, **self._scores_after(done)}
+        return self._step(done, score=accuracy, news=news, scalars=scalars)
+
+    def untrained(self) -> Step:
+        """The scores before any training."""
+        return replace(self._step(0, 0, scalars=self._scores_after(0)), at=0)
+
+    def after_epoch(self, task: int, epoch: int, scalars: Mapping[str, float]) -> Step:
+        """The step of an epoch of a task, both from 1; it is not stored."""
+        done = self.recipe.epochs_until(task - 1) + epoch
+        named = {f"training_{name}/task-{task}": value for name, value in scalars.items()}
+        return self._step(task - 1, done, scalars=named)
+
+    def _scores_after(self, done: int) -> dict[str, float]:
+        return {
+            f"{metric}/task-{task}": value
+            for trained, task, metric, value in self.rows
+            if trained == done
+        }
+
+    def _step(self, done: int, epoch: int | None = None, **more: Any) -> Step:
+        epochs = self.recipe.epochs_until(self.trainings)
+        if epoch is None:
+            epoch = min(self.recipe.epochs_until(done), epochs)
+        message = f"task {min(done + 1, self.tasks)} of {self.tasks}"
+        return Step(done, message, epoch=epoch, epochs=epochs, at=self.iterations, **more)
+
+    def files(self) -> dict[str, str]:
+        """Scores of all tasks after every task, their summary, and the movement of layers."""
+        tidy, layers = self.accuracy(), self.movement()
+        scores = summary(tidy, multi_head=self.stream.multi_head)
+        files = {} if layers.empty else {"layers.csv": layers.to_csv(index=False)}
+        return {
+            **files,
+            "accuracy.csv": tidy.to_csv(index=False),
+            "metrics.json": json.dumps(scores, indent=2) + "\n",
+        }
+
+    def kept(self) -> dict[str, Any]:
+        """Return nothing: no other result is kept."""
+        return {}
+
+    def facts(self) -> dict[str, Any]:
+        """Tasks, parameters, seconds, bytes carried between tasks, and the initial noise."""
+        starts = [start._asdict() for start in self.starts]
+        return {
+            "tasks": list(self.stream.task_names),
+            "parameters": self.parameters,
+            "carried_bytes": self.carried_bytes,
+            "seconds": self.seconds,
+            **({"starts": starts} if starts else {}),
+        }
