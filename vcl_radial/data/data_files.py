@@ -162,7 +162,7 @@ def published_files(dataset: str, data_dir: Path | None) -> dict[str, Path] | No
     """
     images = PUBLISHED[dataset]
     root = user_root(data_dir) if images.downloaded else required_root(dataset, data_dir)
-    return root and user_files(root, images.folder)
+    return None if root is None else user_files(root, images.folder)
 
 
 def folder_name(dataset: str, data_dir: Path | None) -> str | None:

@@ -12,7 +12,7 @@ def cache(monkeypatch, tmp_path) -> Path:
 
 @pytest.fixture
 def lines():
-    """Lines for the user: pass `lines.append` as `tell`."""
+    """Lines for the user: pass `lines.append` as `report`."""
     return []
 
 

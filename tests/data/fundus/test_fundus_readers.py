@@ -76,9 +76,7 @@ def test_a_name_without_an_eye_is_a_fault_at_kaggle(kaggle, lines):
     assert "1 not named <patient>_left or <patient>_right (scan7)" in line
 
 
-def test_a_name_without_an_eye_in_the_eyepacs_subset_leaves_the_other_patients_known(
-    tmp_path, lines
-):
+def test_a_name_without_an_eye_in_the_eyepacs_subset_leaves_the_other_pairs(tmp_path, lines):
     names = [*GRADES, "extra"]
     write_csv(tmp_path / "labels.csv", ["image", "level"], [(name, 0) for name in names])
     write_images(tmp_path / "images", names, ".jpg")

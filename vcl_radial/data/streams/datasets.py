@@ -120,7 +120,7 @@ def _load_digits(name: str, data_dir: Path | None) -> ImageData:
     digits = load_digits()
     x = torch.from_numpy(digits.images).to(torch.uint8)  # whole numbers from 0 to 16
     y = torch.from_numpy(digits.target).long()
-    is_class = y[:, None] == y.unique()
+    is_class = y[:, None] == torch.unique(y)
     index_in_class = (is_class.cumsum(0) * is_class).sum(1)  # from 1
     test = index_in_class % _TEST_EVERY == 0
     return ImageData(name, x[~test], y[~test], x[test], y[test])

@@ -20,7 +20,7 @@ from vcl_radial.errors import UserError
 def rows_of(dataset: str) -> tuple[int, int] | None:
     """The numbers of training and test images of a data set, or None if they are not known."""
     images = PUBLISHED.get(dataset)
-    return images and (sum(images.train_counts), images.test_count)
+    return None if images is None else (sum(images.train_counts), images.test_count)
 
 
 def task_sizes(settings: Mapping[str, Any], seed: int = 0) -> list[int] | None:

@@ -6,7 +6,7 @@ import dataclasses
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 import torch
 from torch import Tensor
@@ -201,12 +201,15 @@ class TensorStream:
 
     def to(self, device: torch.device | str) -> TensorStream:
         """Return this stream with all its tensors on `device`."""
+        parts: dict[str, Any] = {
+            part: tuple(rows.to(device) for rows in getattr(self, part)) for part in PARTS
+        }
         return dataclasses.replace(
             self,
             x=self.x.to(device),
             y=self.y.to(device),
             permutations=None if self.permutations is None else self.permutations.to(device),
-            **{part: tuple(rows.to(device) for rows in getattr(self, part)) for part in PARTS},
+            **parts,
         )
 
 
