@@ -35,7 +35,6 @@ IMAGE_KEYS = ("image_size", "test_share", "test_seed")
 TEST_SHARE = 0.2
 """Test part's share of each class's images, if a folder has no test part."""
 
-
 STREAM_KEYS = (*IMAGE_KEYS, "features")
 """Keys of a stream for reading its data."""
 
@@ -137,7 +136,7 @@ def required_root(dataset: str, data_dir: Path | None) -> Path:
     """
     root = user_root(data_dir)
     if root is None:
-        idx = f"{', '.join(f'{name}.gz' for name in IDX_NAMES)}"
+        idx = ", ".join(f"{name}.gz" for name in IDX_NAMES)
         if dataset in PUBLISHED:
             contents = f"{PUBLISHED[dataset].folder}/raw with {idx}, which may not be downloaded,"
         elif dataset == "idx-folder":
@@ -219,21 +218,16 @@ def user_files(root: Path, folder: str | None) -> dict[str, Path]:
     Raises:
         DataError: No folder has all four files; names what is missing in the likeliest one.
     """
-    folders = [root, root / "raw"]
-    if folder is not None:
-        folders = [root / folder / "raw", root / "raw", root]
-    candidates = [idx_files(path) for path in folders]
+    folders = [root / folder / "raw", root / "raw", root] if folder else [root, root / "raw"]
     # A tie (no file at all) names the first, the conventional folder.
-    best = max(range(len(folders)), key=lambda i: len(candidates[i]))
-    missing = [name for name in IDX_NAMES if name not in candidates[best]]
-    if missing:
-        files = "the published files" if folder is not None else "them"
+    path, files = max(((path, idx_files(path)) for path in folders), key=lambda pair: len(pair[1]))
+    if missing := [f"{name}[.gz]" for name in IDX_NAMES if name not in files]:
         raise DataError(
-            f"lacks {', '.join(f'{name}[.gz]' for name in missing)}: "
-            f"copy {files} there, or name another data folder with --data-dir",
-            at=folders[best],
+            f"lacks {', '.join(missing)}: copy {'the published files' if folder else 'them'} "
+            "there, or name another data folder with --data-dir",
+            at=path,
         )
-    return candidates[best]
+    return files
 
 
 def user_images(data_dir: Path | None) -> ImageFiles:

@@ -16,6 +16,7 @@ import hashlib
 import json
 import os
 import shutil
+import sys
 from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
 from math import prod
@@ -31,7 +32,7 @@ from vcl_radial.data.decoding import ReportProgress
 from vcl_radial.errors import UserError
 from vcl_radial.files import atomic
 from vcl_radial.files.cache import cache_root, one_at_a_time
-from vcl_radial.files.reading import open_file, read_json
+from vcl_radial.files.reading import checksum, read_json
 from vcl_radial.system.quiet import quiet
 
 Pixels: TypeAlias = NDArray[np.uint8]
@@ -138,7 +139,7 @@ def _build(path: Path, shape: tuple[int, ...], pictures: Iterable[Pixels | str])
                 file.write(bytes(prod(shape[1:])) if isinstance(pixels, str) else pixels.tobytes())
             file.flush()
             os.fsync(file.fileno())
-        index = {"sha256": _sha256(unnamed), "unreadable": unreadable}
+        index = {"sha256": checksum(unnamed, sys.maxsize), "unreadable": unreadable}
         unnamed.replace(path)
     finally:
         unnamed.unlink(missing_ok=True)
@@ -152,7 +153,7 @@ def _build(path: Path, shape: tuple[int, ...], pictures: Iterable[Pixels | str])
 def _opened(path: Path) -> PixelCache | None:
     try:
         index = read_json(path.with_suffix(".json"))
-        if _sha256(path) != index["sha256"]:
+        if checksum(path, sys.maxsize) != index["sha256"]:
             return None
         unreadable = {int(number): reason for number, reason in index["unreadable"].items()}
         return PixelCache(np.load(path, mmap_mode="r"), unreadable)
@@ -167,8 +168,3 @@ def _family(path: Path) -> str:
 
 def _beside(path: Path, suffix: str) -> Path:
     return path.with_name(f"{_family(path)}.{suffix}")
-
-
-def _sha256(path: Path) -> str:
-    with open_file(path) as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

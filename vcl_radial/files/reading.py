@@ -156,15 +156,15 @@ def data_errors(path: Path, fix: str = "copy it again") -> Iterator[None]:
         raise DataError(f"cannot be read ({reason}); {fix}", at=path) from None
 
 
-def checksum(path: Path) -> str:
+def checksum(path: Path, limit: int = LARGE) -> str:
     """Return the SHA-256 of the bytes of a regular file, in hexadecimal digits.
 
     Raises:
-        OSError: the file cannot be opened, is not a regular file, or is larger than `LARGE`.
+        OSError: the file cannot be opened, is not a regular file, or is larger than `limit`.
     """
     with open_file(path) as file:
-        if os.fstat(file.fileno()).st_size > LARGE:
-            raise _too_large(path, LARGE)
+        if os.fstat(file.fileno()).st_size > limit:
+            raise _too_large(path, limit)
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

@@ -21,7 +21,7 @@ from torch.nn.functional import normalize
 
 from vcl_radial.errors import UserError
 from vcl_radial.nn.blocks import PosteriorBlock, softplus
-from vcl_radial.nn.carry import consolidate, variational_weights
+from vcl_radial.nn.carry import consolidate, posterior_blocks, variational_weights
 from vcl_radial.nn.dropout import MCDropout
 from vcl_radial.nn.heads import MultiHead
 from vcl_radial.nn.parameters import parameters_in_use
@@ -318,24 +318,18 @@ class Lanes:
         return Lanes(self.networks, self.task)
 
     def _blocks(self) -> list[list[PosteriorBlock]]:
-        return [
-            [block for weights in layers for block in weights.posterior_blocks()]
-            for layers in self._weights()
-        ]
+        return [posterior_blocks(network, [self.task]) for network in self.networks]
 
     def _factors(self) -> list[list[RDPBlock]]:
         return [
             [
                 block
-                for weights in layers
+                for weights in variational_weights(network, [self.task])
                 if isinstance(weights, RDPWeights)
                 for block in weights.factor_blocks().values()
             ]
-            for layers in self._weights()
+            for network in self.networks
         ]
-
-    def _weights(self) -> list[list[VariationalWeights]]:
-        return [list(variational_weights(network, [self.task])) for network in self.networks]
 
     def _outputs_of_one(
         self,
