@@ -1,4 +1,4 @@
-"""Plugins of Avalanche with methods of the suite; those of EWC, LwF and replay are elsewhere too."""
+"""Plugins of Avalanche with methods of the suite."""
 
 import pytest
 import torch
@@ -13,7 +13,6 @@ from avalanche.training.plugins import (
 )
 from learners import Driven, witness
 from scenarios import network
-
 
 PLUGINS = {
     "ewc": lambda: EWCPlugin(100.0),
