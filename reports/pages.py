@@ -21,6 +21,7 @@ from jinja2 import FileSystemLoader, StrictUndefined, Template, TemplateError
 from jinja2.sandbox import SandboxedEnvironment
 
 from reports.family import Family
+from reports.methods.table import methods_by_track
 from vcl_radial.errors import DataError, UserError, VclRadialError
 from vcl_radial.files.reading import read_json, read_text
 from vcl_radial.metrics import verdicts
@@ -35,6 +36,7 @@ ENDING = ".jinja"
 FUNCTIONS: dict[str, Any] = {
     "NATS": verdicts.NATS,
     "POINTS_OF_ACCURACY": verdicts.POINTS_OF_ACCURACY,
+    "methods_by_track": methods_by_track,
     "log_likelihood_over_points": log_likelihood_over_points,
     "verdict_of_difference": verdicts.verdict_of_difference,
     "verdict_of_statement": verdicts.verdict_of_statement,

@@ -333,8 +333,3 @@ def test_a_loss_that_is_no_number_is_said(monkeypatch):
 @pytest.mark.parametrize("method", ["joint", "single-task"])
 def test_a_game_is_one_task_so_a_reference_plays_as_naive(method):
     assert torch.equal(played(method, **AS_NAIVE), played("naive"))
-
-
-def test_a_method_may_keep_rounds_back_and_choose_by_a_network_of_its_own():
-    actions = played("vcl-coreset-kcentre", steps=5, **{"options.coreset_size": 5})
-    assert torch.bincount(actions, minlength=3).min() > 0

@@ -15,7 +15,7 @@ from __future__ import annotations
 import copy
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -155,8 +155,8 @@ class RoundsTask:
         return self.recipe.steps
 
     def select(self, rows: Tensor) -> RoundsTask:
-        """Some of the rounds, by their indices `[n]`."""
-        return replace(self, memory=self.memory.at(rows))
+        """Raise: `Recipe.unsupported_hooks` refuses methods that select."""
+        raise NotImplementedError
 
     def batches(self) -> Iterator[Batch]:
         """Every round once, in order."""

@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -86,13 +85,6 @@ class Memory:
         """Keep the action and the reward of the next context."""
         self.actions[self.points], self.rewards[self.points] = action, reward
         self.points += 1
-
-    def at(self, rows: Tensor) -> Memory:
-        """Some of the rounds, by their indices `[n]`."""
-        some = copy.copy(self)
-        some._contexts, some.points = self._contexts[rows], len(rows)
-        some.actions, some.rewards = self.actions[rows], self.rewards[rows]
-        return some
 
     def batch(self, size: int) -> Batch:
         """Contexts `[B, d]`, and actions with their rewards `[B, 2]`, drawn with replacement."""

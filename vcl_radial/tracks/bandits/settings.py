@@ -74,7 +74,8 @@ class Recipe(StepRecipe, MethodRecipe):
     noise: Positive = Key(0.1, "standard deviation of the rewards in the NLL (Riquelme et al.)")
 
     unsupported_hooks: ClassVar = {
-        "closed_form": "learns one number in closed form, and a game has one for each action"
+        "closed_form": "learns one number in closed form, and a game has one for each action",
+        "select": "selects points where a task begins, and those of a game become known one by one",
     }
 
 
