@@ -1,6 +1,6 @@
 """Soap-bubble analysis.
 
-What the papers on the radial posterior show of it, computed anew with the suite's own posteriors
-and layers. Verdicts on published claims are decided by the numbers. In full precision they are
-in the CSV file of each figure.
+What the papers show of the radial posterior, computed again with the suite's posteriors and layers.
+The numbers decide the verdicts on published claims; the CSV file of each figure has them in full
+precision.
 """

@@ -10,16 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import torch
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from torch import Tensor, nn
 
 from reports.analysis.gradient_noise import gradient_variance
 from reports.papers.analysis import Analysis, Setting
-from reports.papers.texts import fill, listed
+from reports.papers.picture import analysis
+from reports.papers.texts import listed
 from vcl_radial.likelihoods.objectives import categorical_nll
 from vcl_radial.likelihoods.predict import seeded_rng
 from vcl_radial.nn import (
@@ -31,21 +29,7 @@ from vcl_radial.nn import (
 )
 from vcl_radial.nn.blocks import inverse_softplus
 from vcl_radial.nn.convert import to_bayesian
-from vcl_radial.reporting.figures.drawing import (
-    DASHED,
-    GAUSSIAN,
-    RADIAL,
-    Curve,
-    dots,
-    find,
-    key_line,
-    label,
-    line,
-    logarithmic,
-    mark,
-    sheet,
-)
-from vcl_radial.reporting.figures.style import QUIET_INK
+from vcl_radial.reporting.figures.drawing import Curve, find
 
 CHANNELS = (16, 64, 512)
 QUICK_CHANNELS = (16, 64)
@@ -53,6 +37,7 @@ NOISES = (0.003, 0.01, 0.03, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0, 3.0)
 QUICK_NOISES = (0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 PUBLISHED = 0.3
 """The sigma at which the Gaussian's variance explodes in the paper."""
+FAMILIES = ("gaussian", "radial")
 DEPTH = 2
 IMAGES, SIDE, CLASSES = 16, 4, 10
 
@@ -114,7 +99,7 @@ def analyse(setting: Setting) -> Analysis:
     noises = QUICK_NOISES if setting.quick else NOISES
     curves: list[Curve] = []
     for C in channels:
-        for name in ("gaussian", "radial"):
+        for name in FAMILIES:
             scales = {_SIGMA: equal_sigma} | ({_NOISE: equal_noise} if name == "radial" else {})
             for panel, scale in scales.items():
                 values = _measure(C, name, [scale(noise) for noise in noises], setting)
@@ -123,7 +108,47 @@ def analyse(setting: Setting) -> Analysis:
         gaussian = find(curves, _SIGMA, _name("gaussian", C))
         curves.append(replace(gaussian, panel=_NOISE))
         setting.say(f"{C} channels: done")
-    return Analysis(curves=curves, figure=_figure(curves, channels), **_texts(curves, channels))
+    widest = channels[-1]
+    gaussian, radial = (find(curves, _SIGMA, _name(name, widest)) for name in FAMILIES)
+    at_noise = [find(curves, _NOISE, _name(name, widest)) for name in FAMILIES]
+    growth = gaussian.at(1.0) / gaussian.at(0.1)
+    below, above = _slope(gaussian, 0.1, PUBLISHED), _slope(gaussian, PUBLISHED, 1.0)
+    from_least = gaussian.at(1.0) / gaussian.at(0.01)
+    numbers = {
+        "channels": channels,
+        "C": widest,
+        "weights": listed("{1:,}", ((C, 9 * C * C) for C in channels)),
+        "depth": DEPTH,
+        "layers": DEPTH + 1,
+        "exponent": 2 * DEPTH,
+        "images": IMAGES,
+        "side": SIDE,
+        "classes": CLASSES,
+        "pairs": listed("{1} ({0} channels)", ((C, _PAIRS[C]) for C in channels)),
+        "at_tenth": gaussian.at(0.1),
+        "at_one": gaussian.at(1.0),
+        "linear_top": 1.4 * gaussian.at(1.0),
+        "published": PUBLISHED,
+        "growth": growth,
+        "below": below,
+        "above": above,
+        "height": 100 * gaussian.at(PUBLISHED) / gaussian.at(1.0),
+        "from_least": from_least,
+        "radial": radial.at(1.0),
+        "over_radial": gaussian.at(1.0) / radial.at(1.0),
+        "ratios": [at_noise[1].at(noise) / at_noise[0].at(noise) for noise in (0.01, 0.1, 1.0)],
+    }
+    rules = {
+        "explodes": growth > 100,
+        "threshold": above - below > 1,
+        "unit": from_least > 1000,
+        "radial": radial.at(1.0) < gaussian.at(1.0) / 100,
+    }
+    return analysis(__file__, curves, numbers, rules)
+
+
+def _slope(curve: Curve, low: float, high: float) -> float:
+    return math.log(curve.at(high) / curve.at(low)) / math.log(high / low)
 
 
 def _measure(
@@ -148,102 +173,3 @@ def _curve(
 
 def _name(family: str, channels: int) -> str:
     return f"{'Gaussian' if family == 'gaussian' else 'radial'}, {channels} channels"
-
-
-def _figure(curves: Sequence[Curve], channels: Sequence[int]) -> Figure:
-    widest = channels[-1]
-    with sheet(
-        "Variance of the NLL's gradient",
-        [
-            "3×3 convolutions of C channels (two) and an output layer, at their initial means",
-            "bands and bars: 2 standard errors",
-        ],
-        [
-            "Over σ (Fig. 6)",
-            f"The same on linear axes, C = {widest}",
-            "Over the noise per weight",
-        ],
-        per_line=3,
-        width=1.95,
-        height=2.1,
-        key=[
-            key_line("Gaussian", GAUSSIAN),
-            key_line("radial", RADIAL, marker="o", markersize=3.2),
-        ],
-    ) as (figure, (left, middle, right)):
-        for C in channels:
-            look = {"linewidth": 1.4} if C == widest else {"linewidth": 1.0, "linestyle": DASHED}
-            for family, colour in (("gaussian", GAUSSIAN), ("radial", RADIAL)):
-                line(left, find(curves, _SIGMA, _name(family, C)), colour, **look)
-            line(right, find(curves, _NOISE, _name("gaussian", C)), GAUSSIAN, **look)
-            dots(right, find(curves, _NOISE, _name("radial", C)), RADIAL)
-            for axes, panel in ((left, _SIGMA), (right, _NOISE)):
-                curve = find(curves, panel, _name("gaussian", C))
-                label(axes, float(curve.x[-1]), curve.y[-1], f"C = {C}", QUIET_INK)
-        for axes in (left, right):
-            logarithmic(axes, "xy")
-            axes.set_ylabel("variance of the gradient")
-            axes.set_xlim(right=50)
-        top = max(left.get_ylim()[1], right.get_ylim()[1])
-        bottom = min(left.get_ylim()[0], right.get_ylim()[0])
-        left.set(xlabel="σ", ylim=(bottom, top))
-        right.set(xlabel="standard deviation of its noise", ylim=(bottom, top))
-        mark(left, PUBLISHED, "0.3", ha="right")
-        _draw_linear(middle, curves, widest)
-    return figure
-
-
-def _draw_linear(axes: Axes, curves: Sequence[Curve], channels: int) -> None:
-    for family, colour in (("gaussian", GAUSSIAN), ("radial", RADIAL)):
-        curve = find(curves, _SIGMA, _name(family, channels))
-        below = [i for i, sigma in enumerate(curve.x) if float(sigma) <= 1]
-        x, y = ([values[i] for i in below] for values in (curve.x, curve.y))
-        line(axes, Curve("", "", x, y), colour, marker="o", markersize=2.5)  # type: ignore[arg-type]
-    top = find(curves, _SIGMA, _name("gaussian", channels)).at(1.0)
-    axes.set(xlim=(0, 1.05), ylim=(-0.03 * top, 1.15 * top), xlabel="σ")
-    axes.set_yticks([0, top / 2, top], ["0", "0.5", "1"])
-    axes.set_ylabel("variance, as a share of that at σ = 1", labelpad=2)
-    mark(axes, PUBLISHED, "0.3", ha="right")
-
-
-def _slope(curve: Curve, low: float, high: float) -> float:
-    return math.log(curve.at(high) / curve.at(low)) / math.log(high / low)
-
-
-def _texts(curves: Sequence[Curve], channels: Sequence[int]) -> dict[str, Any]:
-    widest = channels[-1]
-    gaussian = find(curves, _SIGMA, _name("gaussian", widest))
-    radial = find(curves, _SIGMA, _name("radial", widest))
-    at_noise = [find(curves, _NOISE, _name(family, widest)) for family in ("radial", "gaussian")]
-    growth = gaussian.at(1.0) / gaussian.at(0.1)
-    below, above = _slope(gaussian, 0.1, PUBLISHED), _slope(gaussian, PUBLISHED, 1.0)
-    from_least = gaussian.at(1.0) / gaussian.at(0.01)
-    numbers = {
-        "channels": channels,
-        "C": widest,
-        "weights": listed("{1:,}", ((C, 9 * C * C) for C in channels)),
-        "depth": DEPTH,
-        "layers": DEPTH + 1,
-        "exponent": 2 * DEPTH,
-        "images": IMAGES,
-        "side": SIDE,
-        "classes": CLASSES,
-        "pairs": listed("{1} ({0} channels)", ((C, _PAIRS[C]) for C in channels)),
-        "at_tenth": gaussian.at(0.1),
-        "at_one": gaussian.at(1.0),
-        "growth": growth,
-        "below": below,
-        "above": above,
-        "height": 100 * gaussian.at(PUBLISHED) / gaussian.at(1.0),
-        "from_least": from_least,
-        "radial": radial.at(1.0),
-        "over_radial": gaussian.at(1.0) / radial.at(1.0),
-        "ratios": [at_noise[0].at(noise) / at_noise[1].at(noise) for noise in (0.01, 0.1, 1.0)],
-    }
-    rules = {
-        "explodes": growth > 100,
-        "threshold": above - below > 1,
-        "unit": from_least > 1000,
-        "radial": radial.at(1.0) < gaussian.at(1.0) / 100,
-    }
-    return fill(__file__, numbers, rules)

@@ -14,34 +14,17 @@ All are computed by the suite's own `kl`.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 import torch
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from torch import Tensor
 
 from reports.papers.analysis import Analysis, Setting
-from reports.papers.texts import fill
+from reports.papers.picture import analysis
 from vcl_radial.posteriors import Gaussian, Posterior, Radial, RadialEq44
 from vcl_radial.posteriors.log_radius import mills_ratio
-from vcl_radial.reporting.figures.drawing import (
-    DASHED,
-    EQ44,
-    GAUSSIAN,
-    RADIAL,
-    Curve,
-    dots,
-    find,
-    key_line,
-    label,
-    legend,
-    line,
-    logarithmic,
-    sheet,
-)
+from vcl_radial.reporting.figures.drawing import Curve, find
 
 LAYER = 785 * 200
 """Weights and biases of the first layer of the continual-learning network."""
@@ -54,13 +37,9 @@ FAMILIES: dict[str, type[Posterior]] = {
     "radial, Eq. 44": RadialEq44,
     "Gaussian": Gaussian,
 }
-_LOOKS = {
-    "radial, corrected": (RADIAL, "-"),
-    "radial, Eq. 44": (EQ44, DASHED),
-    "Gaussian": (GAUSSIAN, "-"),
-}
 _CORRECTED, _EQ44, _GAUSSIAN = FAMILIES
-_CLOSED = "closed form"
+_SHIFTS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
+"""Shifts at which the Monte-Carlo estimate is drawn."""
 
 
 def shift_penalty(family: type[Posterior], D: int, m: float) -> float:
@@ -133,98 +112,19 @@ def analyse(setting: Setting) -> Analysis:
             Curve(_SCALE, name, scales, [scale_penalty(family, D, s) for s in scales]),
         ]
     setting.say(f"penalties of a group of {D:,} weights: done")
-    shifts = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
     sampled, draws = (300, 300) if setting.quick else (1000, 3000)
-    curves += _monte_carlo(D, sampled, shifts, draws, setting)
-    return Analysis(
-        curves=curves, figure=_figure(curves, D, sampled), **_texts(curves, D, sampled, draws)
-    )
+    estimates = _monte_carlo(sampled, draws)
+    setting.say(f"{draws:,} single-draw estimates at {len(_SHIFTS)} shifts: done")
+    curves = [_with_deviation(curves[0], estimates[0]), *curves[1:], *estimates]
 
-
-def _monte_carlo(
-    D: int, sampled: int, shifts: Sequence[float], draws: int, setting: Setting
-) -> list[Curve]:
-    deviations, noises, low, high = [], [], [], []
-    for m in shifts:
-        values, errors = estimate(sampled, m, draws)
-        deviations.append(float(values.std()) / sampled)
-        noises.append(float(errors.mean()))
-        error = 2 * float(errors.std()) / math.sqrt(draws)
-        low.append(max(noises[-1] - error, noises[-1] / 10))
-        high.append(noises[-1] + error)
-    setting.say(f"{draws:,} single-draw estimates at {len(shifts)} shifts: done")
-    grid = np.geomspace(shifts[0], shifts[-1], 100)
-    closed = [gradient_noise(sampled, float(m)) for m in grid]
-    return [
-        Curve(_VALUE, "draws", list(shifts), deviations),
-        Curve(_GRADIENT, "draws", list(shifts), noises, low, high),
-        Curve(_GRADIENT, _CLOSED, [float(m) for m in grid], closed),
-    ]
-
-
-def _figure(curves: Sequence[Curve], D: int, sampled: int) -> Figure:
-    with sheet(
-        "What a radial prior holds a posterior to",
-        [f"one group, D = {D:,}", "m: shift of the means in units of one weight's noise"],
-        [
-            "A small shift: cone against parabola",
-            "A large shift: logarithmic tails",
-            "All scales times s",
-            "Noise of a one-draw gradient",
-        ],
-        per_line=2,
-        width=2.85,
-        height=1.9,
-        key=[key_line(n, colour, linestyle=dash) for n, (colour, dash) in _LOOKS.items()],
-    ) as (figure, panels):
-        near, far, scale, noise = panels
-        for axes, panel in ((near, _SHIFT), (far, _FAR), (scale, _SCALE)):
-            for name, (colour, dash) in _LOOKS.items():
-                line(axes, find(curves, panel, name), colour, linestyle=dash)
-        _draw_band(near, curves)
-        near.set(xlim=(0, 4), ylim=(-0.1, 3), xlabel="m", ylabel="KL, nats per weight")
-        logarithmic(far, "xy")
-        far.set(xlim=(0.01, 3000), ylim=(1e-5, 1e4), xlabel="m", ylabel="KL, nats per weight")
-        logarithmic(scale, "x")
-        scale.set_xticks([0.25, 0.5, 1, 2, 4], ["0.25", "0.5", "1", "2", "4"])
-        scale.set(xlabel="s", ylabel="KL, nats per weight", ylim=(-1.5, 2))
-        whole = D * find(curves, _SCALE, _CORRECTED).y[-1]
-        label(scale, 4, -0.04, f"{whole:.1f} nats in all", RADIAL, ha="right", va="top")
-        line(noise, find(curves, _GRADIENT, _CLOSED), RADIAL)
-        dots(noise, find(curves, _GRADIENT, "draws"), RADIAL, label=f"draws, D = {sampled:,}")
-        logarithmic(noise, "xy")
-        noise.set(xlabel="m", ylabel="squared error / squared length")
-        legend(noise, loc="upper right")
-    return figure
-
-
-def _draw_band(axes: Axes, curves: Sequence[Curve]) -> None:
-    """One standard deviation of a single draw's estimate about the corrected penalty."""
-    deviation, penalty = find(curves, _VALUE, "draws"), find(curves, _SHIFT, _CORRECTED)
-    at = np.asarray(penalty.x, float)
-    width = np.interp(at, np.asarray(deviation.x, float), deviation.y)
-    middle = np.asarray(penalty.y)
-    axes.fill_between(at, middle - width, middle + width, color=RADIAL, alpha=0.12, linewidth=0)
-
-
-def _crossing(curves: Sequence[Curve]) -> float:
-    """The shift beyond which the radial penalty is below the Gaussian's."""
-    radial, gaussian = (find(curves, _FAR, name) for name in (_CORRECTED, _GAUSSIAN))
-    return next(
-        float(m)
-        for m, a, b in zip(radial.x, radial.y, gaussian.y, strict=True)
-        if float(m) > 0.1 and a < b
-    )
-
-
-def _texts(curves: Sequence[Curve], D: int, sampled: int, draws: int) -> dict[str, Any]:
     eq44, corrected, gaussian = (
         find(curves, _SCALE, name) for name in (_EQ44, _CORRECTED, _GAUSSIAN)
     )
-    near, far = find(curves, _SHIFT, _CORRECTED), find(curves, _FAR, _CORRECTED)
+    near_radial, far_radial = find(curves, _SHIFT, _CORRECTED), find(curves, _FAR, _CORRECTED)
+    far_gaussian = find(curves, _FAR, _GAUSSIAN)
     lowest, best = (min(zip(curve.y, curve.x, strict=True)) for curve in (eq44, corrected))
     share = shift_penalty(RadialEq44, D, 1.0) / shift_penalty(Radial, D, 1.0)
-    deviation = find(curves, _VALUE, "draws")
+    deviation = find(curves, _VALUE, "draws").y[0]
     numbers = {
         "D": D,
         "root": math.sqrt(D),
@@ -235,17 +135,47 @@ def _texts(curves: Sequence[Curve], D: int, sampled: int, draws: int) -> dict[st
         "lowest_at": float(lowest[1]),
         "best": D * best[0],
         "best_at": float(best[1]),
-        "deviation": deviation.y[0],
-        "deviation_at": float(deviation.x[0]),
-        "deviation_of_all": deviation.y[0] * D,
-        "slope": near.y[1] / float(near.x[1]),
+        "deviation": deviation,
+        "deviation_at": _SHIFTS[0],
+        "deviation_of_all": deviation * D,
+        "slope": near_radial.y[1] / float(near_radial.x[1]),
         "slope_at_0": math.sqrt(math.pi / 2),
-        "crossing": _crossing(curves),
-        "furthest": float(far.x[-1]),
-        "far": far.y[-1],
-        "far_gaussian": find(curves, _FAR, _GAUSSIAN).y[-1],
+        # The shift beyond which the radial penalty is below the Gaussian's.
+        "crossing": next(
+            m
+            for m, a, b in zip(far, far_radial.y, far_gaussian.y, strict=True)
+            if m > 0.1 and a < b
+        ),
+        "furthest": far[-1],
+        "far": far_radial.y[-1],
+        "far_gaussian": far_gaussian.y[-1],
         "scaled": D * corrected.y[-1],
         "scaled_gaussian": D * gaussian.y[-1],
     }
-    rules = {"jacobian": share > 0.9 and lowest[0] >= 0, "noise": deviation.y[0] < 0.1}
-    return fill(__file__, numbers, rules)
+    rules = {"jacobian": share > 0.9 and lowest[0] >= 0, "noise": deviation < 0.1}
+    return analysis(__file__, curves, numbers, rules)
+
+
+def _monte_carlo(sampled: int, draws: int) -> list[Curve]:
+    """Deviation of one draw's KL, and variance of its gradient, by draws and in closed form."""
+    deviations, noises, errors = [], [], []
+    for m in _SHIFTS:
+        values, squares = estimate(sampled, m, draws)
+        deviations.append(float(values.std()) / sampled)
+        noises.append(float(squares.mean()))
+        errors.append(2 * float(squares.std()) / math.sqrt(draws))
+    pairs = list(zip(noises, errors, strict=True))
+    low = [max(noise - error, noise / 10) for noise, error in pairs]
+    grid = np.geomspace(_SHIFTS[0], _SHIFTS[-1], 100).tolist()
+    return [
+        Curve(_VALUE, "draws", _SHIFTS, deviations),
+        Curve(_GRADIENT, "draws", _SHIFTS, noises, low, [sum(pair) for pair in pairs]),
+        Curve(_GRADIENT, "closed form", grid, [gradient_noise(sampled, m) for m in grid]),
+    ]
+
+
+def _with_deviation(penalty: Curve, deviation: Curve) -> Curve:
+    """A penalty with a band of one standard deviation of a single draw's estimate."""
+    width = np.interp(penalty.x, deviation.x, deviation.y)
+    low, high = np.asarray(penalty.y) - width, np.asarray(penalty.y) + width
+    return replace(penalty, low=low.tolist(), high=high.tolist())

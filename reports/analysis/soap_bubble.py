@@ -11,33 +11,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from scipy import stats
 from torch import Tensor
 
 from reports.papers.analysis import Analysis, Setting
-from reports.papers.texts import fill, listed
+from reports.papers.picture import analysis
+from reports.papers.texts import listed
 from vcl_radial.posteriors import Gaussian, Posterior, Radial
-from vcl_radial.reporting.figures.drawing import (
-    DASHED,
-    GAUSSIAN,
-    OTHER,
-    RADIAL,
-    Curve,
-    find,
-    legend,
-    line,
-    logarithmic,
-    mark,
-    sheet,
-)
-from vcl_radial.reporting.figures.style import INK, SMALL_SIZE
+from vcl_radial.reporting.figures.drawing import Curve, find
 
 CONV_64 = 9 * 64 * 64
 """Weights of a 3x3 convolution with 64 channels: Fig. 1."""
@@ -103,7 +88,56 @@ def analyse(setting: Setting) -> Analysis:
     for (panel, name), values in summaries.items():
         middle, low, high = zip(*values, strict=True)
         curves.append(Curve(panel, name, list(sizes), middle, low, high))
-    return Analysis(curves=curves, figure=_figure(curves), **_texts(curves, within, numbers))
+    return analysis(__file__, curves, *_findings(curves, within, numbers))
+
+
+def _findings(
+    curves: Sequence[Curve], within: Sequence[float], drawn: float
+) -> tuple[dict[str, object], dict[str, bool]]:
+    """The numbers of the texts, and the rules of the claims."""
+    gaussian, radial = (find(curves, _GROWTH, name) for name in ("Gaussian", "radial"))
+    bands = list(zip(gaussian.low or (), gaussian.high or (), strict=True))
+    widths = [high - low for low, high in bands]
+    layer, ten = list(gaussian.x).index(CONV_64), list(gaussian.x).index(FIG_8)
+    pairs = [find(curves, _PAIRS, name).y[-1] for name in ("Gaussian", "radial")]
+    between = find(curves, _PAIRS, "radial")
+    large = [y for D, y in zip(between.x, between.y, strict=True) if float(D) >= 100]
+    chi = stats.chi(FIG_8)
+    far = float(chi.cdf(4.5) - chi.cdf(1.5))
+    numbers = {
+        "drawn": drawn,
+        "fewest": _FEWEST_DRAWS,
+        "most": _MOST_DRAWS,
+        "sizes": listed("{0:,}", ((D, None) for D in gaussian.x)),
+        "layer": CONV_64,
+        "root": math.sqrt(CONV_64),
+        "spike": max(find(curves, _EQUAL_NOISE, "Gaussian").y),
+        "fig_8": FIG_8,
+        "low": bands[layer][0],
+        "high": bands[layer][1],
+        "least": 100 * min(within),
+        "greatest": 100 * max(within),
+        "nearest": min(radial.y),
+        "furthest": max(radial.y),
+        "far": 100 * far,
+        "mode": math.sqrt(FIG_8 - 1),
+        "largest": gaussian.x[-1],
+        "median": (gaussian.y[ten], gaussian.y[-1]),
+        "width": (widths[ten], widths[-1]),
+        "share": (100 * widths[ten] / gaussian.y[ten], 100 * widths[-1] / gaussian.y[-1]),
+        "pairs": pairs,
+        "large": (min(large), max(large)),
+        "half": 100 * float(stats.halfnorm.cdf(0.5)),
+        "twice": 100 * (1 - float(stats.halfnorm.cdf(2))),
+    }
+    rules = {
+        "shell": widths[layer] / gaussian.y[layer] < 0.05,
+        "near": all(abs(share - 0.683) < 0.15 for share in within),
+        "between": far > 0.9,
+        "narrower": widths[-1] < 0.9 * widths[ten],
+        "pairs": max(large) < 1.5 * min(large),
+    }
+    return numbers, rules
 
 
 def _densities(draws: int) -> list[Curve]:
@@ -152,116 +186,3 @@ def _parts() -> list[Curve]:
 def _quantiles(values: Tensor) -> tuple[float, float, float]:
     low, middle, high = torch.quantile(values, torch.tensor([0.05, 0.5, 0.95]).double()).tolist()
     return middle, low, high
-
-
-def _figure(curves: Sequence[Curve]) -> Figure:
-    with sheet(
-        "The soap bubble",
-        ["distance r of a draw from the mean", "lines: closed form", "bars: draws"],
-        [
-            f"Equal σ, D = {CONV_64:,} (Fig. 1)",
-            "Equal noise τ per weight: radial σ = τ√D",
-            f"Volume and density, D = {FIG_8} (Fig. 8)",
-            "Over D: median and 5–95 % of draws",
-        ],
-        per_line=2,
-        width=2.85,
-        height=1.75,
-    ) as (figure, (sigma, noise, parts, growth)):
-        _draw_densities(sigma, noise, curves)
-        _draw_parts(parts, curves)
-        for name, colour in (("Gaussian", GAUSSIAN), ("radial", RADIAL)):
-            line(growth, find(curves, _GROWTH, name), colour, marker="o", markersize=2.5)
-        growth.set(xlabel="D, weights in the group", ylabel="r / σ")
-        logarithmic(growth, "xy")
-        growth.set_ylim(0.03, 9000)
-        legend(growth, loc="upper left")
-    return figure
-
-
-def _draw_densities(sigma: Axes, noise: Axes, curves: Sequence[Curve]) -> None:
-    root = math.sqrt(CONV_64)
-    for axes, panel, width in ((sigma, _EQUAL_SIGMA, 0.35), (noise, _EQUAL_NOISE, 0.15)):
-        for name, colour in (("Gaussian", GAUSSIAN), ("radial", RADIAL)):
-            line(axes, find(curves, panel, name), colour)
-        for curve in curves:
-            if curve.panel == panel and curve.name.endswith("draws"):
-                colour = RADIAL if curve.name.startswith("radial") else GAUSSIAN
-                axes.bar(curve.x, curve.y, width, color=colour, alpha=0.3, linewidth=0)
-        axes.set_ylim(bottom=0)
-        axes.set_ylabel("density")
-    sigma.set_xlim(-6, root + 12)
-    sigma.set_xlabel("r / σ")
-    mark(sigma, root, "√D", ha="right")
-    legend(sigma, loc="center")
-    noise.set(xlim=(0, 3), ylim=(0, 1.25), xlabel="r / (τ√D)")
-    highest = max(find(curves, _EQUAL_NOISE, "Gaussian").y)
-    noise.annotate(
-        f"Gaussian: a spike,\n{highest:.0f} high",
-        (1.02, 1.12),
-        (1.25, 1.06),
-        va="center",
-        fontsize=SMALL_SIZE,
-        arrowprops={"arrowstyle": "-", "color": INK, "linewidth": 0.6},
-    )
-
-
-def _draw_parts(axes: Axes, curves: Sequence[Curve]) -> None:
-    for name, colour in (("volume, r⁹", "#d55e00"), ("1 / exp(−r²/2)", OTHER)):
-        line(axes, find(curves, _PARTS, name), colour, linestyle=DASHED)
-    logarithmic(axes, "y")
-    axes.set(ylim=(1e-3, 1e9), xlim=(0, 6), xlabel="r / σ", ylabel="factors")
-    beside = axes.twinx()
-    density = find(curves, _PARTS, "density of r")
-    line(beside, density, GAUSSIAN)
-    beside.fill_between(density.x, density.y, color=GAUSSIAN, alpha=0.18, linewidth=0)
-    beside.set_ylim(0, 0.9)
-    beside.set_yticks([])
-    beside.spines["right"].set_visible(False)
-    handles = [*axes.get_lines(), *beside.get_lines()]
-    legend(axes, handles=handles, loc="upper left")
-
-
-def _texts(curves: Sequence[Curve], within: Sequence[float], drawn: float) -> dict[str, Any]:
-    gaussian, radial = (find(curves, _GROWTH, name) for name in ("Gaussian", "radial"))
-    bands = list(zip(gaussian.low or (), gaussian.high or (), strict=True))
-    widths = [high - low for low, high in bands]
-    layer, ten = list(gaussian.x).index(CONV_64), list(gaussian.x).index(FIG_8)
-    pairs = [find(curves, _PAIRS, name).y[-1] for name in ("Gaussian", "radial")]
-    between = find(curves, _PAIRS, "radial")
-    large = [y for D, y in zip(between.x, between.y, strict=True) if float(D) >= 100]
-    chi = stats.chi(FIG_8)
-    far = float(chi.cdf(4.5) - chi.cdf(1.5))
-    numbers = {
-        "drawn": drawn,
-        "fewest": _FEWEST_DRAWS,
-        "most": _MOST_DRAWS,
-        "sizes": listed("{0:,}", ((D, None) for D in gaussian.x)),
-        "layer": CONV_64,
-        "root": math.sqrt(CONV_64),
-        "fig_8": FIG_8,
-        "low": bands[layer][0],
-        "high": bands[layer][1],
-        "least": 100 * min(within),
-        "greatest": 100 * max(within),
-        "nearest": min(radial.y),
-        "furthest": max(radial.y),
-        "far": 100 * far,
-        "mode": math.sqrt(FIG_8 - 1),
-        "largest": gaussian.x[-1],
-        "median": (gaussian.y[ten], gaussian.y[-1]),
-        "width": (widths[ten], widths[-1]),
-        "share": (100 * widths[ten] / gaussian.y[ten], 100 * widths[-1] / gaussian.y[-1]),
-        "pairs": pairs,
-        "large": (min(large), max(large)),
-        "half": 100 * float(stats.halfnorm.cdf(0.5)),
-        "twice": 100 * (1 - float(stats.halfnorm.cdf(2))),
-    }
-    rules = {
-        "shell": widths[layer] / gaussian.y[layer] < 0.05,
-        "near": all(abs(share - 0.683) < 0.15 for share in within),
-        "between": far > 0.9,
-        "narrower": widths[-1] < 0.9 * widths[ten],
-        "pairs": max(large) < 1.5 * min(large),
-    }
-    return fill(__file__, numbers, rules)

@@ -13,25 +13,23 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from torch import Tensor, nn
 from torch.nn.functional import nll_loss
 
 from reports.analysis.fitting import Recipe, fit
 from reports.analysis.images import Images, load_images
 from reports.papers.analysis import Analysis, Setting
-from reports.papers.texts import fill, listed
+from reports.papers.picture import analysis
+from reports.papers.texts import listed
 from vcl_radial.likelihoods.predict import log_predictive, seeded_rng
 from vcl_radial.metrics import mean_and_standard_error
 from vcl_radial.metrics.verdicts import verdict_of_parts, verdicts_of_family
 from vcl_radial.nn import MLP, PosteriorSettings, posterior_blocks
 from vcl_radial.posteriors import Gaussian
-from vcl_radial.reporting.figures.drawing import DOTTED, Curve, find, key_line, sheet
-from vcl_radial.reporting.figures.style import QUIET_INK
+from vcl_radial.reporting.figures.drawing import Curve, find
 
 THRESHOLDS = (0.1, 0.3, 0.6, 1.0, 1.5, 2.5)
 QUICK_THRESHOLDS = (0.1, 1.0)
@@ -45,7 +43,6 @@ RECIPE = Recipe(epochs=8, batch_size=100, learning_rate=3e-3, rho_learning_rate=
 _PREDICTIVE = 16
 
 _AS_TRAINED, _POSTERIOR = "predicting with the truncated noise", "predicting with the posterior"
-_COLOURS = ("#0072b2", "#d55e00", "#009e73")
 
 
 class TruncatedGaussian(Gaussian):
@@ -98,28 +95,66 @@ def analyse(setting: Setting) -> Analysis:
     samples = QUICK_SAMPLES if setting.quick else SAMPLES
     seeds = QUICK_SEEDS if setting.quick else SEEDS
     curves: list[Curve] = []
+    gains: dict[str, list[list[float]]] = {_AS_TRAINED: [], _POSTERIOR: []}
     for n in samples:
         scores = [
             [train_and_score(images, t, n, setting.seed + k) for k in range(seeds)]
             for t in thresholds
         ]
-        for place, panel in enumerate((_AS_TRAINED, _POSTERIOR)):
+        for place, panel in enumerate(gains):
             for field in Score._fields:
                 values = [[getattr(run[place], field) for run in runs] for runs in scores]
                 curves.append(_curve(f"{panel}: {field}", _name(n), thresholds, values))
+            accuracies = [[runs[k][place].accuracy for runs in scores] for k in range(seeds)]
             curves += [
-                Curve(
-                    _seed_panel(panel, k),
-                    _name(n),
-                    list(thresholds),
-                    [runs[k][place].accuracy for runs in scores],
-                )
-                for k in range(seeds)
+                Curve(f"{panel}: accuracy, seed {k}", _name(n), list(thresholds), values)
+                for k, values in enumerate(accuracies)
             ]
-        accuracies = find(curves, f"{_POSTERIOR}: accuracy", _name(n)).y
-        setting.say(f"{_name(n)}: {min(accuracies):.1f} to {max(accuracies):.1f} % accuracy")
-    texts = _texts(curves, images, samples, seeds)
-    return Analysis(curves=curves, figure=_figure(curves, images, seeds), **texts)
+            # The strongest truncation is the first, no truncation the last.
+            gains[panel].append([values[0] - values[-1] for values in accuracies])
+        setting.say(f"{_name(n)}: done")
+
+    trained, whole, nll = (
+        [find(curves, panel, _name(n)) for n in samples]
+        for panel in (f"{_AS_TRAINED}: accuracy", f"{_POSTERIOR}: accuracy", f"{_POSTERIOR}: nll")
+    )
+    rises, falls = ([curve.y[0] - curve.y[-1] for curve in panel] for panel in (trained, whole))
+    (gain, best), (last_gain, last_best) = _gain(whole[0]), _gain(whole[-1])
+    few_and_many = zip(gains[_AS_TRAINED][0], gains[_AS_TRAINED][-1], strict=True)
+    fewer = [few - many for few, many in few_and_many]
+    verdicts = verdicts_of_family([*gains[_AS_TRAINED], *gains[_POSTERIOR], fewer])
+    lowest = [min(zip(curve.y, thresholds, strict=True)) for curve in nll]
+    numbers = {
+        "images": images.description,
+        "hidden": str(HIDDEN),
+        "sigma": SIGMA,
+        "recipe": RECIPE,
+        "seeds": seeds,
+        "predictive": _PREDICTIVE,
+        "strongest": thresholds[0],
+        "rises": rises,
+        "last_rise": rises[-1],
+        "falls": falls,
+        "draws": [_name(n) for n in samples],
+        "most": samples[-1],
+        "best": _truncation(best),
+        "gain": gain,
+        "last_best": _truncation(last_best),
+        "last_gain": last_gain,
+        "variances": listed(
+            "{1:.2g} (t = {0:g})", ((t, truncated_variance(t)) for t in (0.5, 1.0, 2.0))
+        ),
+        "lowest": ", ".join(
+            f"{_truncation(t)} with {_name(n)} ({y:.2f} nats, without truncation {curve.y[-1]:.2f})"
+            for n, curve, (y, t) in zip(samples, nll, lowest, strict=True)
+        ),
+    }
+    rules = {
+        "trained": verdict_of_parts(verdicts[: len(samples)]),
+        "posterior": verdict_of_parts(verdicts[len(samples) : -1]),
+        "few": verdicts[-1],
+    }
+    return analysis(__file__, curves, numbers, rules)
 
 
 def train_and_score(
@@ -170,124 +205,8 @@ def _truncation(threshold: float) -> str:
     return "none" if math.isinf(threshold) else f"{threshold:g}"
 
 
-def _figure(curves: Sequence[Curve], images: Images, seeds: int) -> Figure:
-    names = list(dict.fromkeys(curve.name for curve in curves))
-    colours = dict(zip(names, _COLOURS, strict=False))
-    with sheet(
-        "Mean-field VI on truncated Gaussian noise",
-        [images.description, f"mean and standard error over {seeds} seeds"],
-        ["Accuracy, truncated noise", "Accuracy, whole posterior", "NLL, whole posterior"],
-        per_line=3,
-        width=1.95,
-        height=1.9,
-        key=[
-            *(key_line(name, colour) for name, colour in colours.items()),
-            key_line("no truncation", QUIET_INK, linestyle=DOTTED),
-        ],
-    ) as (figure, panels):
-        left, middle, right = panels
-        for axes, panel in (
-            (left, f"{_AS_TRAINED}: accuracy"),
-            (middle, f"{_POSTERIOR}: accuracy"),
-            (right, f"{_POSTERIOR}: nll"),
-        ):
-            for name, colour in colours.items():
-                _draw(axes, find(curves, panel, name), colour)
-            axes.set_xlabel("truncation t")
-            axes.set_xscale("log")
-            axes.set_xticks([0.1, 0.3, 1, 3], ["0.1", "0.3", "1", "3"])
-            axes.minorticks_off()
-        low = min(left.get_ylim()[0], middle.get_ylim()[0])
-        high = max(left.get_ylim()[1], middle.get_ylim()[1])
-        for axes in (left, middle):
-            axes.set_ylim(low, high)
-            axes.set_ylabel("test accuracy (%)")
-        right.set_ylabel("test NLL, nats per image")
-    return figure
-
-
-def _draw(axes: Axes, curve: Curve, colour: str) -> None:
-    """The thresholds as a line, no threshold as a dotted one across."""
-    assert curve.low is not None
-    assert curve.high is not None
-    finite = [i for i, t in enumerate(curve.x) if not math.isinf(float(t))]
-    x, y, low, high = (
-        [float(values[i]) for i in finite] for values in (curve.x, curve.y, curve.low, curve.high)
-    )
-    errors = [
-        [a - b for a, b in zip(y, low, strict=True)],
-        [b - a for a, b in zip(y, high, strict=True)],
-    ]
-    axes.errorbar(x, y, errors, color=colour, linewidth=1.4, elinewidth=0.8, marker="o", ms=3)
-    axes.axhline(curve.at(math.inf), color=colour, linestyle=DOTTED, linewidth=1.2)
-
-
 def _gain(curve: Curve) -> tuple[float, float]:
     """The best of the truncations against none, and that truncation."""
-    whole = curve.at(math.inf)
-    gains = {float(t): y - whole for t, y in zip(curve.x, curve.y, strict=True)}
+    gains = {float(t): y - curve.y[-1] for t, y in zip(curve.x, curve.y, strict=True)}
     best = max(gains, key=lambda t: gains[t])
     return gains[best], best
-
-
-def _seed_panel(panel: str, seed: int) -> str:
-    return f"{panel}: accuracy, seed {seed}"
-
-
-def _gains(curves: Sequence[Curve], panel: str, n: int, seeds: int) -> list[float]:
-    """Accuracy under the strongest truncation less that under none, of every seed."""
-    seed_values = [find(curves, _seed_panel(panel, k), _name(n)) for k in range(seeds)]
-    strongest = min(float(t) for t in seed_values[0].x)
-    return [curve.at(strongest) - curve.at(math.inf) for curve in seed_values]
-
-
-def _texts(
-    curves: Sequence[Curve], images: Images, samples: Sequence[int], seeds: int
-) -> dict[str, Any]:
-    trained, whole, nll = (
-        [find(curves, panel, _name(n)) for n in samples]
-        for panel in (f"{_AS_TRAINED}: accuracy", f"{_POSTERIOR}: accuracy", f"{_POSTERIOR}: nll")
-    )
-    strongest = min(float(t) for t in trained[0].x)
-    rises, falls = (
-        [curve.at(strongest) - curve.at(math.inf) for curve in panel_curves]
-        for panel_curves in (trained, whole)
-    )
-    (gain, best), (last_gain, last_best) = _gain(whole[0]), _gain(whole[-1])
-    gains = {p: [_gains(curves, p, n, seeds) for n in samples] for p in (_AS_TRAINED, _POSTERIOR)}
-    few_and_many = zip(gains[_AS_TRAINED][0], gains[_AS_TRAINED][-1], strict=True)
-    fewer = [few - many for few, many in few_and_many]
-    verdicts = verdicts_of_family([*gains[_AS_TRAINED], *gains[_POSTERIOR], fewer])
-    lowest = [min(zip(curve.y, curve.x, strict=True)) for curve in nll]
-    numbers = {
-        "images": images.description,
-        "hidden": str(HIDDEN),
-        "sigma": SIGMA,
-        "recipe": RECIPE,
-        "seeds": seeds,
-        "predictive": _PREDICTIVE,
-        "strongest": strongest,
-        "rises": rises,
-        "last_rise": rises[-1],
-        "falls": falls,
-        "draws": [_name(n) for n in samples],
-        "most": samples[-1],
-        "best": _truncation(best),
-        "gain": gain,
-        "last_best": _truncation(last_best),
-        "last_gain": last_gain,
-        "variances": listed(
-            "{1:.2g} (t = {0:g})", ((t, truncated_variance(t)) for t in (0.5, 1.0, 2.0))
-        ),
-        "lowest": ", ".join(
-            f"{_truncation(float(t))} with {_name(n)} ({y:.2f} nats, without "
-            f"truncation {curve.at(math.inf):.2f})"
-            for n, curve, (y, t) in zip(samples, nll, lowest, strict=True)
-        ),
-    }
-    rules = {
-        "trained": verdict_of_parts(verdicts[: len(samples)]),
-        "posterior": verdict_of_parts(verdicts[len(samples) : -1]),
-        "few": verdicts[-1],
-    }
-    return fill(__file__, numbers, rules)

@@ -6,7 +6,7 @@ there too. They are made once for both.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
@@ -76,46 +76,21 @@ class Histories:
     radii: int
     """of the radial network, one for a layer"""
 
-    def rule(self, alike: bool) -> Undecided:
-        """The rule of a claim, which drawn pictures and a single run cannot decide."""
+    def rules(self, alike: Mapping[str, bool]) -> dict[str, Undecided]:
+        """The rules of claims, which drawn pictures and a single run cannot decide."""
         if self.images.real:
-            return of_one_run(alike)
+            return {key: of_one_run(holds) for key, holds in alike.items()}
         reason = "drawn pictures here, photographs there"
-        return Undecided(Verdict.NOT_COMPARABLE, reason, alike)
-
-    @property
-    def settings(self) -> list[tuple[str, str]]:
-        """What was trained, for the pages of both figures."""
-        recipe = self.recipe
-        return [
-            ("data", self.images.description),
-            (
-                "network",
-                f"VGG of {self.channels} channels, {self.weights:,} weights; its first "
-                "convolution has a step of 2",
-            ),
-            ("start", f"He's means, rho = {INITIAL_RHO:g} (sigma = 0.0025)"),
-            (
-                "training",
-                f"Adam, learning rate {recipe.learning_rate:g}, {recipe.epochs} epochs of batches "
-                f"of {recipe.batch_size}, draws in a step: {recipe.samples}",
-            ),
-            (
-                "in the paper",
-                "down-sampled photographs of EyePACS, a VGG with 5/8 of the channels, learning "
-                "rate 1e-4, 500 epochs",
-            ),
-        ]
+        return {
+            key: Undecided(Verdict.NOT_COMPARABLE, reason, holds) for key, holds in alike.items()
+        }
 
     def curve(self, panel: str, name: str, field: str, **ends: str) -> Curve:
         """One quantity over the epochs, perhaps with a band between two others."""
+        fields = {"x": "epoch", "y": field} | ends
         stages = self.stages[name]
-
-        def values(of: str) -> list[float]:
-            return [float(getattr(stage, of)) for stage in stages]
-
-        band = {end: values(of) for end, of in ends.items()}
-        return Curve(panel, name, values("epoch"), values(field), band.get("low"), band.get("high"))
+        values = {part: [float(getattr(s, of)) for s in stages] for part, of in fields.items()}
+        return Curve(panel, name, **values)
 
 
 @lru_cache(maxsize=1)

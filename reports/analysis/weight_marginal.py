@@ -13,34 +13,20 @@ kurtosis 9 D / (D + 2), where a Gaussian has 3.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from scipy import integrate, stats
 
 from reports.analysis.soap_bubble import in_blocks
 from reports.papers.analysis import Analysis, Setting
-from reports.papers.texts import fill, listed
+from reports.papers.picture import analysis
+from reports.papers.texts import listed
 from vcl_radial.posteriors import Radial
-from vcl_radial.reporting.figures.drawing import (
-    DASHED,
-    GAUSSIAN,
-    OTHER,
-    RADIAL,
-    Curve,
-    find,
-    label,
-    legend,
-    line,
-    logarithmic,
-    sheet,
-)
+from vcl_radial.reporting.figures.drawing import Curve
 
 FIG_9 = 10
 SIZES = (1, 2, 10, 100)
@@ -50,7 +36,6 @@ _TAILS = "P(|w| > x), sigma = 1"
 _OWN_UNITS = "P(|w| > x), x in standard deviations of the weight"
 _NORMAL = "Gaussian"
 _LARGE = 10_000
-_SHADES = {2: "#56b4e9", FIG_9: RADIAL, 100: "#004c78"}
 
 
 def density(w: float, D: int) -> float:
@@ -104,7 +89,35 @@ def analyse(setting: Setting) -> Analysis:
     samples = draws(FIG_9, n)
     setting.say(f"{n:,} draws of a group of {FIG_9}")
     curves = [*_densities(samples, points), *_tails(points), *_scaled_tails(points)]
-    return Analysis(curves=curves, figure=_figure(curves), **_texts(samples))
+    near, near_normal = 1 - tail(0.1, FIG_9), float(stats.norm.cdf(0.1) - stats.norm.cdf(-0.1))
+    beyond = {D: tail(1.0, D) for D in SIZES}
+    far, far_normal = tail(2.0, FIG_9), float(2 * stats.norm.sf(2))
+    size = np.abs(samples)
+    numbers = {
+        "n": len(samples),
+        "D": FIG_9,
+        "sizes": SIZES,
+        "near": near,
+        "near_drawn": float((size < 0.1).mean()),
+        "near_normal": near_normal,
+        "beyond": beyond[FIG_9],
+        "beyond_drawn": float((size > 1.0).mean()),
+        "beyond_normal": float(2 * stats.norm.sf(1)),
+        "beyond_all": listed("{1:.2g} (D = {0:,})", beyond),
+        "far": far,
+        "far_drawn": float((size > 2.0).mean()),
+        "far_normal": far_normal,
+        "kurtosis": kurtosis(FIG_9),
+        "kurtosis_drawn": float((samples**4).mean() / (samples**2).mean() ** 2),
+        "tail_large": tail(4 / math.sqrt(_LARGE), _LARGE),
+        "tail_normal": float(2 * stats.norm.sf(4)),
+    }
+    rules = {
+        "peak": near > 2 * near_normal,
+        "tails": far < far_normal,
+        "layer": all(a > b for a, b in pairwise(beyond.values())),
+    }
+    return analysis(__file__, curves, numbers, rules)
 
 
 def _densities(samples: npt.NDArray[np.float64], points: int) -> list[Curve]:
@@ -138,77 +151,3 @@ def _scaled_tails(points: int) -> list[Curve]:
 
 def _name(D: int) -> str:
     return "D = 1 (Gaussian)" if D == 1 else f"D = {D:,}"
-
-
-def _figure(curves: Sequence[Curve]) -> Figure:
-    with sheet(
-        "One weight of a radial posterior",
-        ["lines: by integration", "bars: draws"],
-        [
-            f"σ = 1, D = {FIG_9} (Fig. 9)",
-            "How often it is far out, σ = 1",
-            "In its own standard deviations",
-        ],
-        per_line=3,
-        width=1.95,
-        height=1.9,
-    ) as (figure, (left, middle, right)):
-        bars = find(curves, _DENSITY, "radial, draws")
-        left.bar(bars.x, bars.y, 0.05, color=RADIAL, alpha=0.3, linewidth=0)
-        line(left, find(curves, _DENSITY, "radial"), RADIAL)
-        line(left, find(curves, _DENSITY, _NORMAL), GAUSSIAN)
-        left.set(xlim=(-3, 3), ylim=(0, 3.2), xlabel="w / σ", ylabel="density")
-        legend(left, loc="upper left")
-        _draw_tails(middle, curves)
-        line(right, find(curves, _OWN_UNITS, _NORMAL), GAUSSIAN)
-        for D, shade, dash in ((2, _SHADES[2], "-"), (FIG_9, RADIAL, "-"), (_LARGE, OTHER, DASHED)):
-            line(right, find(curves, _OWN_UNITS, _name(D)), shade, linestyle=dash)
-        logarithmic(right, "y")
-        right.set(ylim=(1e-6, 1.3), xlim=(0, 6), xlabel="x / (σ / √D)")
-        legend(right, loc="lower left")
-    return figure
-
-
-def _draw_tails(axes: Axes, curves: Sequence[Curve]) -> None:
-    line(axes, find(curves, _TAILS, _name(1)), GAUSSIAN)
-    label(axes, 2.2, 0.05, "Gaussian", GAUSSIAN, va="bottom")
-    for height, (D, shade) in zip((3e-4, 3e-5, 4e-6), _SHADES.items(), strict=True):
-        curve = find(curves, _TAILS, _name(D))
-        line(axes, curve, shade)
-        x = float(np.interp(-math.log(height), -np.log(curve.y), np.asarray(curve.x, float)))
-        place = {"ha": "right", "va": "top"} if D == 2 else {"ha": "left"}
-        label(axes, x, height, _name(D), shade, **place)
-    logarithmic(axes, "y")
-    axes.set(ylim=(1e-6, 1.3), xlim=(0, 4), xlabel="x / σ", ylabel="P(|w| > x)")
-
-
-def _texts(samples: npt.NDArray[np.float64]) -> dict[str, Any]:
-    near, near_normal = 1 - tail(0.1, FIG_9), float(stats.norm.cdf(0.1) - stats.norm.cdf(-0.1))
-    beyond = {D: tail(1.0, D) for D in SIZES}
-    far, far_normal = tail(2.0, FIG_9), float(2 * stats.norm.sf(2))
-    size = np.abs(samples)
-    numbers = {
-        "n": len(samples),
-        "D": FIG_9,
-        "sizes": SIZES,
-        "near": near,
-        "near_drawn": float((size < 0.1).mean()),
-        "near_normal": near_normal,
-        "beyond": beyond[FIG_9],
-        "beyond_drawn": float((size > 1.0).mean()),
-        "beyond_normal": float(2 * stats.norm.sf(1)),
-        "beyond_all": listed("{1:.2g} (D = {0:,})", beyond),
-        "far": far,
-        "far_drawn": float((size > 2.0).mean()),
-        "far_normal": far_normal,
-        "kurtosis": kurtosis(FIG_9),
-        "kurtosis_drawn": float((samples**4).mean() / (samples**2).mean() ** 2),
-        "tail_large": tail(4 / math.sqrt(_LARGE), _LARGE),
-        "tail_normal": float(2 * stats.norm.sf(4)),
-    }
-    rules = {
-        "peak": near > 2 * near_normal,
-        "tails": far < far_normal,
-        "layer": all(a > b for a, b in pairwise(beyond.values())),
-    }
-    return fill(__file__, numbers, rules)

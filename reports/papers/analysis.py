@@ -13,10 +13,6 @@ from vcl_radial.reporting.figures.drawing import Curve
 from vcl_radial.runs.sections import Claim, Table
 
 
-def _silent(line: str) -> None:
-    """Report nothing."""
-
-
 @dataclass(frozen=True)
 class Setting:
     """What a figure is computed with.
@@ -25,7 +21,7 @@ class Setting:
         seed: seed of all random numbers.
         quick: a coarse look in under 20 seconds.
         data_dir: the folder of image data that was named on the command line.
-        say: takes a line of progress.
+        say: called with each line of progress; the default ignores it.
         command: in words, to stand with the results.
         seeds: number of seeds of trained networks, from `seed` on.
         methods: methods of the runs of a figure; none for all.
@@ -38,7 +34,7 @@ class Setting:
     seed: int = 0
     quick: bool = False
     data_dir: Path | None = None
-    say: Callable[[str], None] = field(default=_silent, compare=False)
+    say: Callable[[str], None] = field(default=lambda line: None, compare=False)
     command: str = "python -m reports"
     seeds: int = 3
     methods: Sequence[str] = field(default=(), compare=False)

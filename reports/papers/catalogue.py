@@ -9,8 +9,8 @@ from importlib import import_module
 from pathlib import Path
 from pkgutil import walk_packages
 from types import ModuleType
-from typing import Any
 
+from reports.papers.analysis import Setting
 from reports.seeds.pruning.track import runs_of
 from vcl_radial.errors import UserError
 from vcl_radial.system.quiet import quiet
@@ -80,37 +80,25 @@ def figures() -> dict[str, Page]:
     return {figure: page for page in pages().values() for figure in page.figures}
 
 
-def members(word: str) -> list[str]:
-    """The figures that a word of the command line stands for: all, those of a page, or one.
-
-    Raises:
-        LookupError: it stands for none.
-    """
-    if word == "all":
-        return list(figures())
-    if word in pages():
-        return list(pages()[word].figures)
-    if word not in figures():
-        raise LookupError(word)
-    return [word]
+def members(words: Sequence[str]) -> list[str]:
+    """The figures that words of the command line stand for: all, those of a page, or one; once."""
+    meant = {"all": [*figures()]} | {name: [*page.figures] for name, page in pages().items()}
+    return list(dict.fromkeys(name for word in words for name in meant.get(word, [word])))
 
 
-def check_options(
-    names: Sequence[str], methods: Sequence[str], settings: Mapping[str, Any]
-) -> None:
+def check_options(names: Sequence[str], setting: Setting) -> None:
     """Check that figures have the methods and take the settings of a command.
 
     Raises:
         UserError: a figure lacks one of the methods, or takes no settings.
     """
     for name in names:
-        module = figures()[name].modules[name]
-        known: Sequence[str] = list(getattr(module, "RUN_METHODS", ()))
-        if settings and not known:
-            raise UserError(f"--set {next(iter(settings))}: {name} has no settings")
-        for method in methods:
+        known = [*getattr(figures()[name].modules[name], "RUN_METHODS", ())]
+        if setting.settings and not known:
+            raise UserError(f"{name} has no settings", f"--set {next(iter(setting.settings))}")
+        for method in setting.methods:
             if method not in known:
                 has = ", ".join(known) or "no methods"
-                raise UserError(f"--method {method}: {name} has {has}")
+                raise UserError(f"{name} has {has}", f"--method {method}")
         if known:
-            runs_of(name, methods or known, [0], settings)
+            runs_of(name, setting.methods or known, [0], setting.settings)

@@ -38,10 +38,9 @@ def parser(program: str) -> Parser:
         "names",
         metavar="NAME",
         nargs="*",
-        type=_figures,
+        type=_known,
         help="a figure, a page with all of its figures, or `all` (default: list them)",
     )
-    parser.add_argument("--list", action="store_true", help="list the figures, page by page")
     parser.add_argument(
         "--seed", metavar="N", type=seed_number, default=0, help="the first seed (default: 0)"
     )
@@ -77,44 +76,43 @@ def parser(program: str) -> Parser:
     return parser
 
 
-def _figures(word: str) -> tuple[str, list[str]]:
-    """A word, and the figures that it stands for."""
-    try:
-        return word, members(word)
-    except LookupError:
-        known = ", ".join(("all", *pages(), *figures()))
-        raise argparse.ArgumentTypeError(f"{word!r} is none of {known}") from None
+def _known(word: str) -> str:
+    """A word of the command line that stands for figures."""
+    words = ("all", *pages(), *figures())
+    if word not in words:
+        raise argparse.ArgumentTypeError(f"{word!r} is none of {', '.join(words)}")
+    return word
 
 
 def _papers(options: argparse.Namespace) -> int:
     if options.methods and not options.names:
-        raise UserError("--method takes all words that follow: put the figure before it")
-    if options.list or not options.names:
+        raise UserError("takes all words that follow: put the figure before it", "--method")
+    if not options.names:
         return _list()
-    settings = settings_of(options)
-    names = list(dict.fromkeys(name for _, names in options.names for name in names))
-    check_options(names, options.methods, settings)
+    names = members(options.names)
+    command = command_line(
+        *options.names,
+        program="python -m reports",
+        seed=options.seed or None,
+        method=options.methods,
+        seeds=options.seeds if options.seeds != 3 else None,
+        quick=options.quick,
+        set=options.settings,
+    )
     setting = Setting(
         seed=options.seed,
         quick=options.quick,
         data_dir=options.data_dir,
         say=lambda line: print(f"  {line}", flush=True),
-        command=command_line(
-            *(word for word, _ in options.names),
-            program="python -m reports",
-            seed=options.seed or None,
-            method=options.methods,
-            seeds=options.seeds if options.seeds != 3 else None,
-            quick=options.quick,
-            set=options.settings,
-        ),
+        command=command,
         seeds=options.seeds,
         methods=options.methods,
-        settings=settings,
+        settings=settings_of(options),
         out=options.out,
         device=usable_device(options.device),
         jobs=options.jobs,
     )
+    check_options(names, setting)
     try:
         compute_all(names, options.to, setting)
     except KeyboardInterrupt:

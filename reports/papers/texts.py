@@ -4,6 +4,7 @@
     shown, notes        paragraphs
     [settings]          name = text
     [claims.KEY]        published, ours, because: texts
+                        verdict, reason: of a claim that the setting cannot decide
 
 Every text is a format string. The verdict of a claim follows from the rule of its key, which the
 module computes.
@@ -45,41 +46,51 @@ def of_one_run(alike: bool) -> Undecided:
     return Undecided(Verdict.NO_EVIDENCE, "one run of each method", alike)
 
 
+def read(module: str) -> dict[str, Any]:
+    """The TOML beside a module."""
+    return tomllib.loads(Path(module).with_suffix(".toml").read_text(encoding="utf-8"))
+
+
+def filled(texts: Any, numbers: Mapping[str, Any]) -> Any:
+    """Texts, or tables and lists of texts, with the numbers; each number of a list is formatted."""
+    shown = {k: _Several(v) if type(v) in (list, tuple) else v for k, v in numbers.items()}
+
+    def fill_in(value: Any) -> Any:
+        if isinstance(value, str):
+            return value.format(**shown)
+        if isinstance(value, list):
+            return [fill_in(item) for item in value]
+        if isinstance(value, dict):
+            return {fill_in(key): fill_in(item) for key, item in value.items()}
+        return value
+
+    return fill_in(texts)
+
+
 def fill(module: str, numbers: Mapping[str, Any], rules: Mapping[str, Rule]) -> dict[str, Any]:
     """The fields of `Findings` but for tables.
 
     Args:
         module: the file of the module, beside which the texts lie.
-        numbers: numbers by their names in the texts; each number of a list is formatted.
+        numbers: numbers by their names in the texts.
         rules: rules by the keys of the claims.
 
     Raises:
         KeyError: a number or a rule is missing.
     """
-    texts = tomllib.loads(Path(module).with_suffix(".toml").read_text(encoding="utf-8"))
-    shown = {k: _Several(v) if isinstance(v, list | tuple) else v for k, v in numbers.items()}
-
-    def filled(text: str) -> str:
-        return text.format(**shown)
-
-    claims = texts.get("claims", {})
-    if extra := rules.keys() - claims.keys():
+    texts = {"notes": [], "settings": {}, "claims": {}} | read(module)
+    if extra := rules.keys() - texts["claims"].keys():
         raise KeyError(f"{module}: no claim {min(extra)}")
-    return {
-        "title": filled(texts["title"]),
-        "source": texts["source"],
-        "shown": [filled(text) for text in texts["shown"]],
-        "settings": [(name, filled(text)) for name, text in texts.get("settings", {}).items()],
-        "claims": [
-            _claim({name: filled(text) for name, text in claim.items()}, rules[key])
-            for key, claim in claims.items()
-        ],
-        "notes": [filled(text) for text in texts.get("notes", ())],
-    }
+    fields = ("title", "source", "shown", "notes", "settings", "claims")
+    texts = {field: filled(texts[field], numbers) for field in fields}
+    claims = [_claim(claim, rules[key]) for key, claim in texts["claims"].items()]
+    return texts | {"settings": [*texts["settings"].items()], "claims": claims}
 
 
 def _claim(texts: Mapping[str, str], rule: Rule) -> Claim:
     because = texts.get("because", "")
+    if "verdict" in texts:
+        rule = Undecided(Verdict(texts["verdict"]), texts["reason"], bool(rule))
     if isinstance(rule, Undecided):
         failed = f"it does not hold{': ' if because else ''}{because}"
         seen = "it holds" if rule.alike else failed
