@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -26,11 +27,10 @@ from vcl_radial.metrics import holm
 from vcl_radial.reporting.figures.drawing import key_line, sheet
 from vcl_radial.reporting.figures.style import FAINT, QUIET_INK, method_styles, save
 
-COMPARISONS = (
-    ("radial-vcl", "gaussian-vcl"),
-    ("radial-vcl", "radial-vcl-eq44"),
-    ("radial-vcl-proximal", "gaussian-vcl-proximal"),
-)
+HERE = Path(__file__).parent
+PLAN = tomllib.loads((HERE / "confirm.toml").read_text(encoding="utf-8"))
+COMPARISONS = [tuple(pair) for pair in PLAN["comparisons"]]
+LEVEL, POWER = 0.05, 0.8
 
 
 class Family(NamedTuple):
@@ -46,34 +46,10 @@ class Family(NamedTuple):
 
 
 FAMILIES = {
-    "primary": Family(
-        range(100, 116),
-        {
-            "split-mnist-multi-head": 50.0,
-            "split-mnist-single-head": 10.0,
-            "split-notmnist-multi-head": 50.0,
-            "permuted-mnist": 10.0,
-        },
-    ),
-    "fashion": Family(
-        range(100, 112), {"split-fashion-multi-head": 50.0, "split-fashion-single-head": 10.0}
-    ),
+    name: Family(range(family["seeds"][0], family["seeds"][1] + 1), family["chance"])
+    for name, family in PLAN["families"].items()
 }
 PRIMARY = FAMILIES["primary"]
-
-BLOCKS = {
-    "tempered": ("tempered (primary)", "primary"),
-    "untempered": ("untempered", "primary"),
-    "fashion": ("split FashionMNIST", "fashion"),
-}
-"""The runs of a block lie in its folder, its tests in a CSV file: its title, and the family."""
-
-LEVEL, POWER = 0.05, 0.8
-EXPLORATORY = {
-    "many heads": "split-fashion-multi-head",
-    "one head": "split-fashion-single-head",
-}
-"""The reports of `split-fashion-tuned` that tell the spread of radial minus Gaussian."""
 
 
 def power(effect: float, seeds: int, level: float) -> float:
@@ -187,9 +163,8 @@ def _print_power() -> None:
     for seeds in (12, 16, 20, 24):
         effects = [detectable(seeds, level) for level in (LEVEL, first)]
         print(f"{seeds} seeds detect {effects[0]:.2f} sd alone, {effects[1]:.2f} sd as the first")
-    reports = Path(__file__).parent.parent / "split-fashion-tuned"
-    for heads, name in EXPLORATORY.items():
-        runs = pd.read_csv(reports / name / "runs.csv")
+    for heads, name in PLAN["exploratory"].items():
+        runs = pd.read_csv(HERE.parent / "split-fashion-tuned" / name / "runs.csv")
         of = runs.pivot_table(index="seed", columns="method", values="average_accuracy")
         d = (of["radial-vcl"] - of["gaussian-vcl"]).dropna()
         size, n = detectable(planned, first) * d.std(), seeds_for(abs(d.mean() / d.std()), first)
@@ -210,10 +185,9 @@ def main() -> None:
         _print_power()
         return
     if options.what == "picture":
-        here = Path(__file__).parent
-        files = {title: here / f"{block}.csv" for block, (title, _) in BLOCKS.items()}
-        tests = {title: pd.read_csv(path) for title, path in files.items() if path.exists()}
-        save(picture(tests), here / "differences")
+        blocks = PLAN["blocks"].items()
+        tests = {block["title"]: pd.read_csv(HERE / f"{name}.csv") for name, block in blocks}
+        save(picture(tests), HERE / "differences")
         return
     if options.folder is None:
         parser.error("name the folder of the reports")
