@@ -100,7 +100,7 @@ def _drawings(folder: Path | None, part: str) -> NDArray[np.bool_]:
 
 
 def _file(folder: Path | None, name: str) -> Path:
-    path = Path() if folder is None else folder / name
-    if not path.is_file():
-        raise DataError(f"there is no {name}: name the folder that holds it with --data-dir")
+    path = Path(name) if folder is None else folder / name
+    if folder is None or not path.is_file():
+        raise DataError("there is no such file: name its folder with --data-dir", at=path)
     return path

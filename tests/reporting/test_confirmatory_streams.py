@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from failing import data_fails
 from PIL import Image
 
 from vcl_radial.data.streams import build_stream
-from vcl_radial.errors import DataError
 from vcl_radial.runs import catalogue
 
 PAGE = Path(__file__).parents[2] / "reports" / "central_question"
@@ -39,10 +39,16 @@ def test_all_ink_is_still_there(streams):
     assert streams.averaged(ink).mean() == pytest.approx(255 * ink.mean(), rel=0.01)
 
 
-@pytest.mark.parametrize("name", ["omniglot", "cifar10"])
-def test_a_missing_file_is_named(streams, tmp_path, name):
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [
+        ("omniglot", "omniglot/omniglot_images_background.npz"),
+        ("cifar10", "cifar10-jpeg.tar.xz"),
+    ],
+)
+def test_a_missing_file_is_named(streams, tmp_path, name, file):
     for folder in (tmp_path, None):
-        with pytest.raises(DataError, match="name the folder that holds it"):
+        with data_fails(file if folder is None else folder / file, "--data-dir"):
             getattr(streams, name)(folder)
 
 
