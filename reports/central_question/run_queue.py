@@ -2,7 +2,6 @@
 
     python reports/central_question/run_queue.py status [FOLDER]
     python reports/central_question/run_queue.py run [FOLDER] --hours 1
-    python reports/central_question/run_queue.py cost [FOLDER] --block G
 
 `queue.toml` lists cells (block, benchmark, method, settings, seed; see `cells.py`). FOLDER, by
 default this one, holds the results of each block as `BLOCK-TITLE.csv.gz`, a row for each number; a
@@ -16,9 +15,6 @@ code from a clone that stays where it is, and name the folder of the results.
 from __future__ import annotations
 
 import argparse
-import csv
-import gzip
-import io
 import itertools
 import json
 import math
@@ -29,10 +25,10 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
+import pandas as pd
 from cells import PAPERS, Block, Cell, Done, Name, Row, blocks_of, cells_of
 
 from reports.papers.analysis import Setting
@@ -53,7 +49,6 @@ COLUMNS = *NAMED, "after", "task", "metric", "value", "commit", "device"
 OF_TASKS = "accuracy", "nll", "sampling"
 OF_LAYERS = "moved", "noise", "units_at_rest"
 OF_PHOTOGRAPHS = "auc", "accuracy", "auprc", "nll", "ece", "calibration_error", "sampling"
-TIMES = "seconds", "cpu_seconds"
 
 Number = tuple[Any, Any, str, float]
 """After a task, of a task or a layer, metric and value."""
@@ -62,10 +57,9 @@ Number = tuple[Any, Any, str, float]
 def read(folder: Path, blocks: Sequence[Block]) -> dict[Name, list[Row]]:
     """The rows of all cells that are done."""
     done: dict[Name, list[Row]] = defaultdict(list)
-    for path in (folder / block.file for block in blocks):
-        if path.exists():
-            for row in csv.DictReader(io.StringIO(gzip.decompress(path.read_bytes()).decode())):
-                done[tuple(row[key] for key in NAMED)].append(row)
+    for block in blocks:
+        for row in _table(folder / block.file):
+            done[tuple(row[key] for key in NAMED)].append(row)
     return dict(done)
 
 
@@ -73,12 +67,10 @@ def write(folder: Path, block: Block, done: Done) -> None:
     """Write the file of a block anew, its rows sorted."""
     rows = [row for name, rows in done.items() if name[0] == block.name for row in rows]
     numbers = ("seed", "after", "task")
-    rows.sort(key=lambda r: [r[k].zfill(6) if k in numbers else r[k] for k in COLUMNS])
-    text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    atomic.write(folder / block.file, atomic.gzipped(text.getvalue()))
+    table = pd.DataFrame(rows, columns=COLUMNS).sort_values(
+        list(COLUMNS), key=lambda column: column.str.zfill(6) if column.name in numbers else column
+    )
+    atomic.write(folder / block.file, atomic.gzipped(table.to_csv(index=False)))
 
 
 def perform(cells: Sequence[Cell], layers: bool) -> dict[Name, list[Row]]:
@@ -149,11 +141,15 @@ def _photographs(track: AnyTrack, folder: RunFolder[Any]) -> Iterator[Number]:
     """What is kept of a finished run on photographs; `epoch_*` has the epoch in `after`."""
     sites = json.loads((folder.path / "environment.json").read_text())["sites"]
     for row in _table(folder.path / "scores.csv"):
-        if row["metric"] in OF_PHOTOGRAPHS and row["referred"] in ("", "0.0", "0.3"):
+        # There is no AUC where one class is left.
+        if (
+            row["metric"] in OF_PHOTOGRAPHS
+            and row["referred"] in ("", "0.0", "0.3")
+            and row["value"]
+        ):
             referred = f"_30_by_{row['uncertainty']}" if row["referred"] == "0.3" else ""
             at = sites.index(row["after"]) + 1, row["part"]
-            if row["value"]:  # no AUC where one class is left
-                yield *at, row["metric"] + referred, float(row["value"])
+            yield *at, row["metric"] + referred, float(row["value"])
     for objective in track.objectives:
         yield len(sites), "", objective, track.score(folder, objective)
     for epoch, row in enumerate(_table(folder.path / "history.csv"), start=1):
@@ -180,79 +176,39 @@ def _tasks(path: Path, layers: bool) -> Iterator[Number]:
 
 
 def _table(path: Path) -> list[Row]:
-    return list(csv.DictReader(path.read_text().splitlines())) if path.exists() else []
+    if not path.exists():
+        return []
+    rows: list[Row] = pd.read_csv(path, dtype=str, keep_default_na=False).to_dict("records")
+    return rows
 
 
 def estimates(done: Done, queue: Path) -> Callable[[Cell], float | None]:
-    """A function from a cell to its seconds: of cells that are done, or measured in `cost.csv`.
+    """A function from a cell to its seconds: of cells that are done, or those in `cost.csv`.
 
     Where none has its block, benchmark and method, those of its benchmark and method count, then
     those of its benchmark; without any it gives None.
     """
-    times = [
-        (name[:3], next(float(row["value"]) for row in rows if row["metric"] == "seconds"))
-        for name, rows in done.items()
-    ]
-    timed = {kind for kind, _ in times}
+    times = [(name[:3], _seconds(rows)) for name, rows in done.items()]
+    measured = {kind for kind, _ in times}
+    for row in _table(queue.with_name("cost.csv")):
+        kind = row["block"], row["benchmark"], row["method"]
+        if kind not in measured:
+            times.append((kind, float(row["seconds"])))
     seconds_of: dict[Name, list[float]] = defaultdict(list)
-    for kind, seconds in [*times, *(cost for cost in costs(queue).items() if cost[0] not in timed)]:
+    for kind, seconds in times:
         for part in (kind, kind[1:], kind[1:2]):
             seconds_of[part].append(seconds)
 
     def estimate(cell: Cell) -> float | None:
         kind = cell.name[:3]
-        for part in (kind, kind[1:], kind[1:2]):
-            if part in seconds_of:
-                return statistics.fmean(seconds_of[part])
-        return None
+        parts = (part for part in (kind, kind[1:], kind[1:2]) if part in seconds_of)
+        return next((statistics.fmean(seconds_of[part]) for part in parts), None)
 
     return estimate
 
 
-def costs(queue: Path) -> dict[Name, float]:
-    """Seconds of a cell by block, benchmark and method, as `cost.csv` beside the queue has them."""
-    rows = _table(queue.with_name("cost.csv"))
-    return {(r["block"], r["benchmark"], r["method"]): float(r["seconds"]) for r in rows}
-
-
-def measure(queue: Path, folder: Path, names: Sequence[str]) -> None:
-    """Add to `cost.csv` the CPU seconds of each kind of cell that has no time.
-
-    They are extrapolated from runs of 1 and 2 epochs to the mean epochs of the kind's cells, after
-    a run that fills the caches. Scores are not kept, and files of streams are not scored on test
-    images.
-    """
-    blocks = blocks_of(queue)
-    done = read(folder, blocks)
-    seconds_of = costs(queue)
-    for block in blocks:
-        cells = cells_of(block, queue, done, to_count=True) if block.name in names else []
-        for kind, group in itertools.groupby(cells, key=lambda cell: cell.name[:3]):
-            kind_cells = list(group)
-            if kind in seconds_of or any(cell.name in done for cell in kind_cells):
-                continue
-            first = kind_cells[0]
-            if first.benchmark.endswith(".toml"):
-                first = replace(first, evaluate_on="validation")
-            _, one_epoch, two_epochs = (
-                _cpu_seconds(replace(first, settings=first.settings | {"epochs": epochs}))
-                for epochs in (1, 1, 2)
-            )
-            epochs = statistics.fmean(map(_epochs, kind_cells))
-            seconds_of[kind] = one_epoch + (two_epochs - one_epoch) * (epochs - 1)
-            lines = [",".join((*kind, f"{seconds:.3g}")) for kind, seconds in seconds_of.items()]
-            text = "\n".join(["block,benchmark,method,seconds", *lines, ""])
-            atomic.write(queue.with_name("cost.csv"), text.encode())
-
-
-def _cpu_seconds(cell: Cell) -> float:
-    rows = perform([cell], layers=False)[cell.name]
-    return next(float(row["value"]) for row in rows if row["metric"] == "cpu_seconds")
-
-
-def _epochs(cell: Cell) -> int:
-    (run,) = planning.plan(cell.benchmark, [cell.method], [cell.seed], cell.keys)
-    return int(run.recipe.epochs)
+def _seconds(rows: Sequence[Row]) -> float:
+    return next(float(row["value"]) for row in rows if row["metric"] == "seconds")
 
 
 def status(queue: Path, folder: Path) -> None:
@@ -263,12 +219,7 @@ def status(queue: Path, folder: Path) -> None:
     print(f"{'block':24} {'done':>6} {'all':>6} {'s/cell':>7} {'hours':>7} {'left':>7}")
     for block in blocks:
         cells = cells_of(block, queue, done, to_count=True)
-        spent = [
-            float(row["value"])
-            for cell in cells
-            for row in done.get(cell.name, ())
-            if row["metric"] == "seconds"
-        ]
+        spent = [_seconds(done[cell.name]) for cell in cells if cell.name in done]
         left = [seconds_of(cell) for cell in cells if cell.name not in done]
         to_come = sum(seconds or 0.0 for seconds in left)
         untimed = f"  and {left.count(None)} cells without a time" if None in left else ""
@@ -337,7 +288,7 @@ def _interrupt(*_: Any) -> NoReturn:
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("what", choices=["status", "cost", "run"])
+    parser.add_argument("what", choices=["status", "run"])
     parser.add_argument("folder", nargs="?", type=Path, default=HERE, help="of the results")
     parser.add_argument("--queue", type=Path, default=HERE / "queue.toml")
     parser.add_argument(
@@ -357,9 +308,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(f"--block {unknown.pop()}: choose from {', '.join(all_names)}")
     signal.signal(signal.SIGTERM, _interrupt)
     try:
-        if options.what == "cost":
-            measure(queue, folder, names)
-            return 0
         with one_at_a_time(cache_root() / "central-question.lock", _wait):
             run(queue, folder, names, options.hours, options.one_each, options.new_commit)
     except VclRadialError as error:
