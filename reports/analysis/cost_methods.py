@@ -75,25 +75,21 @@ def make(method: str, architecture: Architecture, x: Tensor, y: Tensor) -> Membe
         return Member([network], lambda: list(fit(network, x, y, recipe)), weights)
     if method == MC_DROPOUT:
         network = architecture(None, DROPOUT)
-        return Member([network], lambda: _epoch(network, batches), weights)
+        return Member([network], lambda: _epoch([network], batches), weights)
     members = [architecture(None, 0.0) for _ in range(K)]
     if method == ENSEMBLE:
-        return Member(members, lambda: _epoch_of_each(members, batches), weights)
+        return Member(members, lambda: _epoch(members, batches), weights)
     # A chain moves one network; the others stand for the states of it that are kept.
     return Member(members, lambda: _langevin_epoch(members[0], batches, len(x)), weights)
 
 
-def _epoch(network: nn.Module, batches: Batches) -> None:
-    optimizer = torch.optim.Adam(network.parameters(), fused=True)
-    for x, y in batches:
-        optimizer.zero_grad()
-        cross_entropy(network(x), y).backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
-
-
-def _epoch_of_each(networks: Sequence[nn.Module], batches: Batches) -> None:
+def _epoch(networks: Sequence[nn.Module], batches: Batches) -> None:
     for network in networks:
-        _epoch(network, batches)
+        optimizer = torch.optim.Adam(network.parameters(), fused=True)
+        for x, y in batches:
+            optimizer.zero_grad()
+            cross_entropy(network(x), y).backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
 
 
 def _langevin_epoch(network: nn.Module, batches: Batches, points: int, step: float = 1e-6) -> None:

@@ -88,7 +88,7 @@ def analyse(setting: Setting) -> Analysis:
     points = 61 if setting.quick else 241
     samples = draws(FIG_9, n)
     setting.say(f"{n:,} draws of a group of {FIG_9}")
-    curves = [*_densities(samples, points), *_tails(points), *_scaled_tails(points)]
+    curves = [*_densities(samples, points), *_tails(points)]
     near, near_normal = 1 - tail(0.1, FIG_9), float(stats.norm.cdf(0.1) - stats.norm.cdf(-0.1))
     beyond = {D: tail(1.0, D) for D in SIZES}
     far, far_normal = tail(2.0, FIG_9), float(2 * stats.norm.sf(2))
@@ -135,18 +135,17 @@ def _densities(samples: npt.NDArray[np.float64], points: int) -> list[Curve]:
 
 
 def _tails(points: int) -> list[Curve]:
-    x = np.linspace(0, 4, points)
-    return [Curve(_TAILS, _name(D), x.tolist(), [tail(v, D) for v in x]) for D in SIZES]
-
-
-def _scaled_tails(points: int) -> list[Curve]:
-    x = np.linspace(0, 6, points)
-    curves = [
-        Curve(_OWN_UNITS, _name(D), x.tolist(), [tail(v / math.sqrt(D), D) for v in x])
-        for D in (2, FIG_9, _LARGE)
+    """P(|w| > x) over x in units of sigma, and in standard deviations of the weight."""
+    x, deviations = np.linspace(0, 4, points).tolist(), np.linspace(0, 6, points).tolist()
+    normal = [float(2 * stats.norm.sf(v)) for v in deviations]
+    return [
+        *(Curve(_TAILS, _name(D), x, [tail(v, D) for v in x]) for D in SIZES),
+        Curve(_OWN_UNITS, _NORMAL, deviations, normal),
+        *(
+            Curve(_OWN_UNITS, _name(D), deviations, [tail(v / math.sqrt(D), D) for v in deviations])
+            for D in (2, FIG_9, _LARGE)
+        ),
     ]
-    normal = Curve(_OWN_UNITS, _NORMAL, x.tolist(), (2 * stats.norm.sf(x)).tolist())
-    return [normal, *curves]
 
 
 def _name(D: int) -> str:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 from matplotlib.figure import Figure
 from scipy import stats
@@ -52,26 +53,27 @@ FAMILIES = {
 PRIMARY = FAMILIES["primary"]
 
 
-def power(effect: float, seeds: int, level: float) -> float:
+def power(effect: npt.ArrayLike, seeds: int, level: float) -> npt.NDArray[np.float64]:
     """Power of the two-sided paired t-test, by the noncentral t distribution.
 
         P( |t| > t_{1 - level/2, n-1} ),   t ~ t'(n - 1, effect sqrt(n))
 
     Args:
-        effect: mean of the differences over their standard deviation, from 0.
+        effect: mean of the differences over their standard deviation, from 0; any shape.
         seeds: n.
         level: significance level of the test.
 
     Returns:
-        The power, without the tail of the other sign.
+        The power, without the tail of the other sign; the shape of `effect`.
     """
     beyond = stats.t.ppf(1 - level / 2, seeds - 1)
-    return float(stats.nct.sf(beyond, seeds - 1, effect * np.sqrt(seeds)))
+    return np.asarray(stats.nct.sf(beyond, seeds - 1, np.asarray(effect) * np.sqrt(seeds)))
 
 
 def detectable(seeds: int, level: float) -> float:
     """The smallest effect with power 0.8, in standard deviations, to 0.001."""
-    return next(e for e in np.arange(0.05, 5, 0.001) if power(e, seeds, level) >= POWER)
+    effects = np.arange(0.05, 5, 0.001)
+    return float(effects[power(effects, seeds, level) >= POWER][0])
 
 
 def seeds_for(effect: float, level: float) -> int:
