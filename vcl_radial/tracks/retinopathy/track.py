@@ -77,7 +77,8 @@ class Retinopathy(Track[Run]):
         from vcl_radial.tracks.retinopathy.training import method_of
 
         def make(run: Run) -> Method:
-            return method_of(run.recipe.model_copy(update={"channels": 1}), run.data.size)
+            few = min(2, run.recipe.channels)  # a group of one weight has no direction
+            return method_of(run.recipe.model_copy(update={"channels": few}), run.data.size)
 
         check_made(runs, make)
         report_once = cache(print_progress)  # several runs may read one table of labels
