@@ -1,22 +1,50 @@
-"""Which method runs in which track, found out by planning a run of each."""
+"""Which method runs in which track, found out by planning and making a small run of each."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import redirect_stderr, redirect_stdout
 from functools import cache
+from io import StringIO
+from typing import Any, NamedTuple
 
 from vcl_radial.conformance import recipe_for
 from vcl_radial.errors import UserError
 from vcl_radial.methods.registry import built_in
 from vcl_radial.runs import catalogue, planning, tracks
 
-BENCHMARKS = {
-    "continual": "split-digits-multi-head",
-    "retinopathy": "retinopathy-synthetic",
-    "regression": "diabetes-sequence",
-    "bandits": "bandit-mushroom",
+
+class SmallRun(NamedTuple):
+    """A benchmark of a track, and settings for a run of seconds."""
+
+    benchmark: str
+    settings: Mapping[str, Any]
+    has_data: bool = True
+
+
+SMALL_RUNS = {
+    "continual": SmallRun(
+        "split-digits-multi-head",
+        {"epochs": 1, "hidden": [8], "eval_samples": 2, "stream.first_tasks": 2},
+    ),
+    "retinopathy": SmallRun(
+        "retinopathy-synthetic",
+        {
+            "epochs": 1,
+            "channels": 4,
+            "batch_size": 8,
+            "eval_samples": 2,
+            "data.patients": 40,
+            "data.validation": 0.2,
+            "data.size": 16,
+        },
+    ),
+    "regression": SmallRun("diabetes-sequence", {"steps": 10, "eval_samples": 4}),
+    # Its table is downloaded, so that its methods are planned and not made.
+    "bandits": SmallRun(
+        "bandit-mushroom", {"data.rounds": 40, "steps": 10, "learning_rate": 1e-3}, has_data=False
+    ),
 }
-"""A benchmark of each track."""
 
 
 @cache
@@ -26,15 +54,20 @@ def methods_by_track() -> Mapping[str, Mapping[str, str]]:
     for name in catalogue.names("method"):
         recipes.setdefault(recipe_for(name).strategy, name)
     return {
-        recipes[method]: {track: _gap(track, recipes[method]) for track in BENCHMARKS}
+        recipes[method]: {track: _gap(track, recipes[method]) for track in SMALL_RUNS}
         for method in built_in()
     }
 
 
-def _gap(track: str, name: str) -> str:
+def _gap(name: str, method: str) -> str:
+    small, track = SMALL_RUNS[name], tracks.find(name)
+    runs = planning.plan(small.benchmark, [method], [0], small.settings)
     try:
-        tracks.find(track).check_runs(planning.plan(BENCHMARKS[track], [name], [0]))
+        track.check_runs(runs)
+        if small.has_data:
+            with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
+                track.check_data(runs, None)
     except UserError as error:
-        reason = str(error).partition("' ")[2]  # after "NAME: strategy = 'STRATEGY' "
-        return reason.partition(": choose")[0]
+        message = str(error).removeprefix(f"{method}: ").partition(": choose")[0]
+        return message.partition("' ")[2] if message.startswith("strategy = ") else message
     return ""
