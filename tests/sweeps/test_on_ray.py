@@ -1,7 +1,6 @@
 """On a real Ray cluster of two nodes on this machine."""
 
 import os
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,7 @@ from tiny_sweeps import DIGITS, plans_of, swept, trials_bytes
 from vcl_radial.errors import UserError
 from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.folder import RunFolder
-from vcl_radial.runs.on_ray import RayExecutor
+from vcl_radial.runs.on_ray import OnRay, RayExecutor
 from vcl_radial.runs.runner import perform
 from vcl_radial.sweeps.command import perform_sweep
 from vcl_radial.tracks.continual.track import Continual
@@ -92,14 +91,9 @@ def test_a_command_s_runs_on_the_nodes_of_a_cluster_have_the_bytes_of_runs_here(
 ) -> None:
     (plan,) = plans_of()
     runs = [plan.run({"learning_rate": 0.01}, seed) for seed in (0, 1)]
-    on_ray = partial(RayExecutor, address=two_nodes[0].address)
-
-    def make(track, context, on_step):
-        return on_ray(track, context)
-
     here, there = RunContext(tmp_path / "here"), RunContext(tmp_path / "there")
     assert [end.status for end in perform(runs, here, jobs=1)] == ["finished"] * 2
-    ends = perform(runs, there, executor=make)
+    ends = perform(runs, there, executor=OnRay(two_nodes[0].address))
     assert [end.status for end in ends] == ["finished"] * 2
     for run in runs:
         one, other = (RunFolder(context.out, run) for context in (here, there))
@@ -109,15 +103,16 @@ def test_a_command_s_runs_on_the_nodes_of_a_cluster_have_the_bytes_of_runs_here(
 
 
 def test_without_a_cluster_at_the_address_one_line_says_so(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"address = '127\.0\.0\.1:1' has no Ray cluster"):
-        RayExecutor(Continual(), RunContext(tmp_path), address="127.0.0.1:1")
+    with pytest.raises(UserError) as caught:
+        RayExecutor(Continual(), RunContext(tmp_path), OnRay("127.0.0.1:1"))
+    assert caught.value.key == "address"
 
 
 def test_a_cluster_that_is_started_here_listens_on_the_loopback_alone(tmp_path, monkeypatch):
     import psutil
 
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    executor = RayExecutor(Continual(), RunContext(tmp_path), address="local")
+    executor = RayExecutor(Continual(), RunContext(tmp_path), OnRay("local"))
     try:
         listening = {
             connection.laddr.ip.removeprefix("::ffff:")
