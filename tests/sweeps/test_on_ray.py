@@ -8,9 +8,9 @@ from patience import PATIENT, alive, until
 from tiny_sweeps import DIGITS, plans_of, swept, trials_bytes
 
 from vcl_radial.errors import UserError
+from vcl_radial.integrations.ray import OnRay, RayExecutor
 from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.folder import RunFolder
-from vcl_radial.runs.on_ray import OnRay, RayExecutor
 from vcl_radial.runs.runner import perform
 from vcl_radial.sweeps.command import perform_sweep
 from vcl_radial.tracks.continual.track import Continual

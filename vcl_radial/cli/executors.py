@@ -9,7 +9,7 @@ from vcl_radial.cli.arguments import count
 from vcl_radial.errors import UserError
 
 if TYPE_CHECKING:
-    from vcl_radial.runs.on_ray import OnRay
+    from vcl_radial.integrations.ray import OnRay
 
 
 def add_executor(parser: argparse.ArgumentParser) -> None:
@@ -70,7 +70,7 @@ def executor_of(options: argparse.Namespace) -> OnRay | None:
         return None
     if options.device == "cuda" and not options.gpus_per_trial:
         raise UserError("--device cuda on a Ray cluster needs --gpus-per-trial above 0")
-    from vcl_radial.runs.on_ray import OnRay
+    from vcl_radial.integrations.ray import OnRay
 
     return OnRay(options.address, options.jobs, options.cpus_per_trial, options.gpus_per_trial)
 

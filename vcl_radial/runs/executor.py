@@ -1,4 +1,4 @@
-"""Executors of jobs: worker processes on this machine or, in `on_ray`, the nodes of a cluster."""
+"""Executors of jobs: worker processes on this machine (a Ray cluster: `integrations.ray`)."""
 
 from __future__ import annotations
 
