@@ -124,7 +124,7 @@ def test_runs_that_their_report_passes_over_are_a_failure(command):
     code, (line,) = code_of("naive (epochs=2).toml", epochs=2)
     assert code == 1
     assert line.startswith(f"passed over: {DIGITS}: ")
-    # Of the validation data, which are shown, nothing is missing.
+    # The validation data, which are shown, are complete.
     code, (line,) = code_of("naive", "evaluate_on=validation")
     assert code == 0
 

@@ -23,7 +23,7 @@ NOT_SERVED = {
     "sfsvi": {"convolutions"},
     "vogn": {"batch norms", "convolutions"},
 }
-"""Of the streams, those that a method refuses in a line; every other one it has to serve."""
+"""The streams that a method refuses in one line; it must serve all others."""
 
 
 def marked(name):

@@ -220,7 +220,7 @@ def prepare() -> None:
 
 
 def _stat() -> Iterator[tuple[int, list[str]]]:
-    """Of each process what /proc/N/stat says from its state on."""
+    """The fields of /proc/N/stat from the state on, for each process."""
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit() and (text := _read(entry / "stat")):
             yield int(entry.name), text.rpartition(b")")[2].decode().split()

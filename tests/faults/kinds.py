@@ -185,7 +185,7 @@ KINDS = (
     Kind(
         "diverged-run",
         "a learning rate of 10³⁰ in a `run`",
-        "one line that names the run, the step and the mend; the other run finished",
+        "one line that names the run, the step and the fix; the other run finished",
         diverged.command,
     ),
 )

@@ -9,7 +9,7 @@ from work import Setting, Work, one_line
 COLUMNS, ROWS, CLASSES = 20_000, 1_000_000, 1_000
 _FEW = 60
 _IMAGES = 2
-"""Of a class, in each part."""
+"""Number of images of a class, in each part."""
 _PATIENCE = 1200.0
 
 

@@ -123,7 +123,7 @@ def test_the_divergence_of_a_layer_is_the_sum_over_groups_and_factors():
 
 
 def test_the_factors_of_the_first_prior_are_gamma_and_inverse_gamma():
-    """Of the groups with scale 1, of the layer with scale gamma^2 and 1 (below Eq. 8)."""
+    """The scale is 1 for groups, and gamma^2 and 1 for the layer (below Eq. 8)."""
     q = rdp(groups=2)
     gamma = 0.2
     local, inverse = stats.gamma(0.5).logpdf, stats.invgamma(0.5).logpdf

@@ -251,7 +251,7 @@ def test_a_rotation_of_both_changes_nothing():
 @pytest.mark.parametrize("D", [2, 3, 10, 785])
 @pytest.mark.parametrize("kappa", [1e-3, 0.1, 5.0, 400.0, 3e5])
 def test_the_concentration_for_a_variance_has_that_variance(D, kappa):
-    """Of x / A(kappa), whose mean has length 1: A / kappa over A^2."""
+    """The variance of x / A(kappa), whose mean has length 1: A / kappa over A^2."""
     variance = 1 / (kappa * bessel_ratio(D / 2, t(kappa)).item())
     assert concentration_for_variance(variance, D) == pytest.approx(kappa, rel=1e-8)
 

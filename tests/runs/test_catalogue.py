@@ -217,7 +217,7 @@ def test_any_text_after_set_gives_a_spec_or_one_line(text):
     ],
 )
 def test_a_faulty_file_is_named_with_its_fault(tmp_path: Path, content, message):
-    """Of a benchmark where it has a stream, else of a method."""
+    """The file is a benchmark if it has a stream, else a method."""
     path = tmp_path / "mine.toml"
     path.write_text(content)
     of_benchmark = "stream" in content or "x = " in content

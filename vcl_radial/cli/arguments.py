@@ -86,17 +86,14 @@ def data_folder(text: str) -> Path:
     return path
 
 
+def add_list(parser: argparse._ActionsContainer, option: str, **settings: Any) -> None:
+    """Add an argument that takes several values and may be repeated."""
+    parser.add_argument(option, nargs="+", action="extend", default=[], **settings)
+
+
 def add_methods(parser: argparse.ArgumentParser, help: str) -> None:
     """Add the argument `--method NAME|FILE ...`, stored in `options.methods`."""
-    parser.add_argument(
-        "--method",
-        dest="methods",
-        metavar="NAME|FILE",
-        nargs="+",
-        action="extend",
-        default=[],
-        help=help,
-    )
+    add_list(parser, "--method", dest="methods", metavar="NAME|FILE", help=help)
 
 
 def add_data_dir(parser: argparse.ArgumentParser, otherwise: str = "") -> None:
@@ -134,15 +131,7 @@ def add_device(parser: argparse._ActionsContainer) -> None:
 
 def add_settings(parser: argparse._ActionsContainer, help: str) -> None:
     """Add the argument `--set KEY=VALUE ...`, stored in `options.settings`."""
-    parser.add_argument(
-        "--set",
-        dest="settings",
-        metavar="KEY=VALUE",
-        nargs="+",
-        action="extend",
-        default=[],
-        help=help,
-    )
+    add_list(parser, "--set", dest="settings", metavar="KEY=VALUE", help=help)
 
 
 def settings_of(options: argparse.Namespace) -> dict[str, Any]:

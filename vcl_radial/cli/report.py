@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from vcl_radial.cli.arguments import DONE, add_data_dir, count, folder
+from vcl_radial.cli.arguments import DONE, add_data_dir, add_list, count, folder
 
 if TYPE_CHECKING:
     from vcl_radial.cli.arguments import Commands
@@ -29,11 +29,10 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--to", metavar="DIR", type=folder, help="where to write (default: FOLDER/report)"
     )
-    parser.add_argument(
+    add_list(
+        parser,
         "--first",
         metavar="METHOD",
-        nargs="+",
-        default=[],
         help="methods to show first (default: radial-vcl gaussian-vcl)",
     )
     parser.add_argument(

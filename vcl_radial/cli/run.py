@@ -12,6 +12,7 @@ from vcl_radial.cli.arguments import (
     FAILED,
     add_data_dir,
     add_device,
+    add_list,
     add_methods,
     add_out,
     add_settings,
@@ -61,12 +62,10 @@ def add(commands: Commands) -> None:
     add_data_dir(parser, "; else the data are downloaded once, if that is allowed")
     add_out(parser, "runs")
     add_device(parser)
-    parser.add_argument(
+    add_list(
+        parser,
         "--log",
         choices=LOGGERS,
-        nargs="+",
-        action="extend",
-        default=[],
         help="write the curves of each run into its folder; wandb is offline unless $WANDB_MODE is "
         "set",
     )

@@ -129,7 +129,7 @@ def _locate(key: str, name: str, target: str | None) -> tuple[str, str]:
     if _Consent.file is not None and not _Consent.granted:
         raise Untrusted(
             f"{_Consent.file}: names code, {key} = {name!r}: look at that module, and give "
-            "`report --trust` if it may be imported"
+            "--trust (in Python trust=True) if it may be imported"
         )
     if module_name.endswith(".py"):
         module_name = _module_of(Path(module_name), key, name)

@@ -61,12 +61,10 @@ def accumulates(subject: Subject) -> str:
     code, states so with the class attribute `memory_is_mean = True`; a method with
     `penalty_grows_with_points = True` need not sum either.
     """
-    if subject.whole_stream:
-        raise NotApplicable("trains once on all tasks together: there is no past")
-    if subject.memoryless:
-        raise NotApplicable("carries nothing but the weights, as the class says")
     if not subject.penalty.present:
         raise NotApplicable("the past does not enter through penalty()")
+    if subject.memoryless:
+        raise NotApplicable("carries nothing but the weights, as the class says")
     consolidations = _Consolidations(subject)
     once = consolidations.rise(ONCE)
     if torch.equal(once, consolidations.rise(half, BATCHES[1])):

@@ -156,14 +156,14 @@ def iter_verdicts(recipe: Recipe, streams: Sequence[Stream] = STREAMS) -> Iterat
     if is_named(recipe.posterior):
         yield from check_family(family(recipe.posterior))
     failed: dict[Stream, list[str]] = {stream: [] for stream in subjects}
-    for one in CHECKS:
+    for item in CHECKS:
         verdicts: dict[Stream, Verdict] = {}
-        for stream in one.streams:
+        for stream in item.streams:
             if stream in subjects:
                 with _quiet():
-                    verdicts[stream] = _verdict(one, subjects[stream], failed[stream])
+                    verdicts[stream] = _verdict(item, subjects[stream], failed[stream])
                 if verdicts[stream].outcome == "fault":
-                    failed[stream].append(one.name)
+                    failed[stream].append(item.name)
         if verdicts:
             yield _joined(verdicts)
     yield _serves(failed, refused)

@@ -142,10 +142,10 @@ def _methods(names: Sequence[NamedMethod], track: AnyTrack) -> list[Entry]:
             raise UserError(
                 f'{method.path}: has no keys: name a method at least, as in strategy = "vcl"'
             )
-        other = entries.setdefault(method.name, method)
-        if other.path.resolve() != method.path.resolve():  # the name is part of the results' path
+        first = entries.setdefault(method.name, method)
+        if first.path.resolve() != method.path.resolve():  # the name is part of the results' path
             raise UserError(
-                f"{other.path} and {method.path}: two methods of one name; rename one of the files"
+                f"{first.path} and {method.path}: two methods of one name; rename one of the files"
             )
     return list(entries.values())
 
