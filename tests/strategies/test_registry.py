@@ -19,13 +19,13 @@ def test_every_method_is_found_by_the_name_of_its_file():
         assert found.__module__ == f"vcl_radial.methods.{name}"
 
 
-@pytest.mark.parametrize("name", built_in())
-def test_every_method_is_an_avalanche_strategy_in_a_file_of_its_name(name):
-    strategy, method = strategy_class(name), built_in_class(name)
-    assert strategy.__module__ == f"vcl_radial.strategies.{name}"
-    assert strategy.method_class is method
-    assert all(getattr(strategy, trait) == getattr(method, trait) for trait in TRAITS)
-    assert {"model", "optimizer", "settings"} <= inspect.signature(strategy).parameters.keys()
+def test_every_method_is_an_avalanche_strategy_in_a_file_of_its_name():
+    for name in built_in():
+        strategy, method = strategy_class(name), built_in_class(name)
+        assert strategy.__module__ == f"vcl_radial.strategies.{name}"
+        assert strategy.method_class is method
+        assert all(getattr(strategy, trait) == getattr(method, trait) for trait in TRAITS)
+        assert {"model", "optimizer", "settings"} <= inspect.signature(strategy).parameters.keys()
 
 
 THEIRS = """
@@ -45,23 +45,23 @@ def _their_methods(user_module):
 
 
 @pytest.mark.parametrize(
-    ("name", "words"),
+    ("name", "named"),
     [
-        ("vlc", "nearest is 'vcl'"),
-        ("base", "is not known"),
-        ("their_methods:Yours", "has no 'Yours'"),
-        ("their_methods:Other", "neither a vcl_radial.methods.base.Method nor"),
-        ("their_methods:NOT_A_CLASS", "neither a vcl_radial.methods.base.Method nor"),
+        ("vlc", "'vcl'"),
+        ("base", "'base'"),
+        ("their_methods:Yours", "'Yours'"),
+        ("their_methods:Other", "vcl_radial.methods.base.Method"),
+        ("their_methods:NOT_A_CLASS", "vcl_radial.methods.base.Method"),
         ("their_broken_methods:Mine", "a_package_that_is_not_there"),
-        ("no_such_package:Mine", "cannot import 'no_such_package'"),
-        ("vcl_radial.strategies.vcl:", "has no ''"),
-        ("nowhere_at_all:Own", "run the command in the folder"),
-        ("folder/own.py:Own", "there is no file folder/own.py in "),
-        ("/nowhere/own.py:Own", "there is no file /nowhere/own.py$"),
+        ("no_such_package:Mine", "'no_such_package'"),
+        ("vcl_radial.strategies.vcl:", "''"),
+        ("nowhere_at_all:Own", "in the folder"),
+        ("folder/own.py:Own", " folder/own.py in "),
+        ("/nowhere/own.py:Own", " /nowhere/own.py$"),
     ],
 )
-def test_what_is_wrong_with_a_strategy_is_named(name, words):
-    with pytest.raises(UserError, match=words):
+def test_what_is_wrong_with_a_strategy_is_named(name, named):
+    with pytest.raises(UserError, match=named):
         find_method(name)
 
 
@@ -71,21 +71,21 @@ def test_a_method_of_an_installed_package_is_found_by_the_name_of_its_entry_poin
     assert installed() == ["mine"]
     assert names() == sorted([*built_in(), "mine"])
     assert find_method("mine") is find_method("their_methods:Mine")
-    with pytest.raises(UserError, match=r"nearest is 'mine' .*; installed: mine; your own"):
+    with pytest.raises(UserError, match=r"'mine' .*installed: mine;"):
         find_method("mime")
 
 
 @pytest.mark.parametrize(
-    ("target", "words"),
+    ("target", "named"),
     [
-        ("no_such_package:Mine", "cannot import 'no_such_package'"),
-        ("their_methods:Other", "neither a vcl_radial.methods.base.Method nor"),
-        ("their_methods", "'their_methods' has no ''"),
+        ("no_such_package:Mine", "'no_such_package'"),
+        ("their_methods:Other", "vcl_radial.methods.base.Method"),
+        ("their_methods", "'their_methods'"),
     ],
 )
-def test_what_is_wrong_with_an_entry_point_is_named(target, words, install):
+def test_what_is_wrong_with_an_entry_point_is_named(target, named, install):
     install("theirs", mine=target)
-    with pytest.raises(UserError, match=f"strategy = 'mine'.*{words}"):
+    with pytest.raises(UserError, match=f"strategy = 'mine'.*{named}"):
         find_method("mine")
 
 
@@ -123,7 +123,7 @@ def test_a_file_may_be_named_by_its_path_from_the_folder_at_work_or_the_settings
     monkeypatch.chdir(tmp_path.parent)
     outside.add_search_path(tmp_path / "a" / "own.toml")
     assert find_method("by_path.py:Own").__module__ == "by_path"
-    with pytest.raises(UserError, match="has no 'Owm'"):
+    with pytest.raises(UserError, match="'Owm'"):
         find_method("by_path.py:Owm")
 
 
@@ -131,11 +131,11 @@ def test_a_module_is_sought_beside_the_settings_that_name_it(tmp_path):
     (tmp_path / "beside_settings.py").write_text(
         "from vcl_radial.strategies import ContinualStrategy\nclass Own(ContinualStrategy): ...\n"
     )
-    with pytest.raises(UserError, match="put its file beside the"):
+    with pytest.raises(UserError, match="beside"):
         find_method("beside_settings:Own")
     outside.add_search_path(tmp_path / "own.toml")
     assert find_method("beside_settings:Own").__module__ == "beside_settings"
-    with pytest.raises(UserError, match="has no 'Owm'; did you mean 'Own'"):
+    with pytest.raises(UserError, match=r"'Owm'.*'Own'"):
         find_method("beside_settings:Owm")
 
 
@@ -144,5 +144,5 @@ def test_two_modules_of_one_name_beside_two_settings_are_refused(tmp_path):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "of_one_name.py").write_text("")
         outside.add_search_path(tmp_path / folder / "own.toml")
-    with pytest.raises(UserError, match=r"of_one_name\.py is in .*a and in .*b: rename one"):
+    with pytest.raises(UserError, match=r"of_one_name\.py .*a and .*b:"):
         find_method("of_one_name:Own")

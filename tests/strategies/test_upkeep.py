@@ -14,12 +14,13 @@ from vcl_radial.strategies.upkeep import Upkeep
 from vcl_radial.tracks.continual.methods import make_strategy
 from vcl_radial.tracks.continual.networks import make_network
 
-SHIPPED = [n for n in catalogue.names("method") if recipe_for(n).strategy in OF_CLASSES]
+SHIPPED = {recipe_for(name).strategy: name for name in reversed(catalogue.names("method"))}
+"""The first recipe of each method."""
 QUICK = {"epochs": 2, "batch_size": 100, "hidden": [8]}
 
 
 def ended(name, plugins):
-    """The weights of a shipped method after three tasks."""
+    """The weights of a shipped method after two tasks."""
     torch.manual_seed(0)
     recipe = quick_recipe(name, QUICK)
     net = make_network(digits(), recipe)
@@ -27,10 +28,10 @@ def ended(name, plugins):
     def made(model, **settings):
         return make_strategy(recipe, model, tensor_stream=digits(), plugins=plugins)
 
-    return Driven(made, net).train(0, 1, 2).weights()
+    return Driven(made, net).train(0, 1).weights()
 
 
-@pytest.mark.parametrize("name", SHIPPED)
+@pytest.mark.parametrize("name", [SHIPPED[method] for method in OF_CLASSES if method in SHIPPED])
 def test_a_shipped_method_trains_under_it_as_without(name):
     assert torch.equal(ended(name, []), ended(name, [Upkeep()]))
 
@@ -92,7 +93,7 @@ class ForgetsWithATensor(Forgets):
 @pytest.mark.parametrize("epochs", [1, 3])
 def test_a_method_that_stores_nothing_is_stopped_early_in_its_second_task(method, epochs):
     driven = Driven(method, network(None), plugins=[Upkeep()], train_epochs=epochs).train(0)
-    with pytest.raises(UserError, match=f"^{method.__name__} has a penalty.* in task 2, and its"):
+    with pytest.raises(UserError, match=f"^{method.__name__} .*task 2"):
         driven.train(1)
     assert driven.strategy.clock.train_exp_epochs == 0
 
@@ -129,9 +130,9 @@ class SpoilsAWeight(Method):
 @pytest.mark.parametrize(
     ("kind", "line"),
     [
-        (IsNaN, r"^penalty\(\) of IsNaN is nan at .* what consolidate\(\) stores"),
-        (IsNaNMethod, r"^penalty\(\) of IsNaNMethod is nan at .* what end_task\(\) stores"),
-        (SpoilsAWeight, r"^SpoilsAWeight: .* look at end_task\(\)$"),
+        (IsNaN, r"^penalty\(\) of IsNaN .*consolidate\(\)"),
+        (IsNaNMethod, r"^penalty\(\) of IsNaNMethod .*end_task\(\)"),
+        (SpoilsAWeight, r"^SpoilsAWeight: .*end_task\(\)$"),
     ],
 )
 def test_what_is_to_be_looked_at_is_called_as_the_class_calls_it(kind, line):
@@ -158,7 +159,7 @@ class Decays(Detached):
 
 
 def test_a_value_without_a_gradient_is_refused_where_no_step_of_its_own_has_it():
-    with pytest.raises(UserError, match=r"^penalty\(\) of Detached gives .* without a gradient"):
+    with pytest.raises(UserError, match=r"^penalty\(\) of Detached .*gradient"):
         Driven(Detached, network(None), plugins=[Upkeep()]).train(0)
     Driven(Decays, network(None), plugins=[Upkeep()]).train(0)
 
@@ -180,6 +181,6 @@ class PullsBack(ContinualStrategy):
 def test_a_posterior_without_its_kl_is_refused_before_anything_is_trained(method):
     driven = Driven(method, network("radial"), plugins=[Upkeep()])
     before = driven.weights()
-    with pytest.raises(UserError, match="posterior = 'none'"):
+    with pytest.raises(UserError, match="posterior"):
         driven.train(0)
     assert torch.equal(before, driven.weights()[: len(before)])
