@@ -141,11 +141,11 @@ def test_it_is_the_sum_over_single_points(kind, network, data):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("size", [1, 4, 22])
-def test_it_does_not_depend_on_the_batch_size(kind, size, network, data):
-    batches = list(zip(*(part.split(size) for part in data), strict=True))
-    assert len(batches) > 1
-    torch.testing.assert_close(found(kind, network, batches), found(kind, network, [data]))
+def test_it_does_not_depend_on_the_batches(kind, network, data):
+    whole = found(kind, network, [data])
+    for sizes in ([4] * 5 + [3], [22, 1]):
+        batches = list(zip(*(part.split(sizes) for part in data), strict=True))
+        torch.testing.assert_close(found(kind, network, batches), whole)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -171,7 +171,7 @@ def test_linear_layers_and_convolutions_need_no_whole_gradient_for_each_point(
 
 def test_only_what_is_asked_for_is_returned(network, data):
     whole = found("empirical", network, [data])
-    for name, weight in network.named_parameters():
+    for name, weight in [*network.named_parameters()][::3]:
         only = found("empirical", network, [data], {name: weight})
         torch.testing.assert_close(only, {name: whole[name]})
 
@@ -203,7 +203,7 @@ def test_the_predictive_fisher_of_logistic_regression_is_the_diagonal_of_the_hes
 
 
 def test_the_predictive_fisher_is_the_expectation_of_the_empirical_one(network, data):
-    x, _ = data
+    x = data[0][:5]
     network.eval()
     expected = {name: torch.zeros_like(weight) for name, weight in network.named_parameters()}
     for point in x:
@@ -212,7 +212,7 @@ def test_the_predictive_fisher_is_the_expectation_of_the_empirical_one(network, 
             single = found("empirical", network, [(point[None], torch.tensor([label]))])
             for name in expected:
                 expected[name] += weight * single[name]
-    torch.testing.assert_close(found("predictive", network, [data]), expected)
+    torch.testing.assert_close(found("predictive", network, [(x, data[1][:5])]), expected)
 
 
 def test_the_sensitivity_of_a_linear_network_is_known_in_closed_form(data):
@@ -242,5 +242,5 @@ def test_a_head_that_was_not_called_has_no_importance():
 
 
 def test_an_unknown_fisher_is_named_with_those_that_are_known(network, data):
-    with pytest.raises(UserError, match=r"fisher = 'true' .* empirical, predictive"):
+    with pytest.raises(UserError, match=r"^fisher = 'true' .*empirical, predictive"):
         found("true", network, [data])

@@ -82,9 +82,7 @@ def test_nothing_is_gathered_without_gradient_or_after_closing(network):
 
 
 def test_layers_whose_row_gradients_are_not_known_are_named():
-    with pytest.raises(
-        UserError, match="linear layers only, and the network has a Conv2d: take a network of"
-    ):
+    with pytest.raises(UserError, match="Conv2d"):
         GradientSquares(nn.Sequential(nn.Conv2d(1, 2, 3), nn.Flatten(), nn.Linear(2, 2)))
 
 
@@ -180,7 +178,7 @@ def test_a_parameter_without_gradient_stays_where_it_is(network):
 
 def test_tempering_multiplies_the_data():
     assert effective_sample_size(100, 0.25) == 400
-    with pytest.raises(UserError, match="kl_weight = 0"):
+    with pytest.raises(UserError, match=r"^kl_weight"):
         effective_sample_size(100, 0.0)
 
 

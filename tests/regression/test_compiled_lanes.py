@@ -94,13 +94,22 @@ def start(lanes):
     return joined([*blocks, *factors, *lanes.points.values()])
 
 
-@pytest.mark.parametrize(
-    "settings",
-    # One tile of rows and several; one chunk of steps and several, the last one not whole.
-    [FitSettings(70, 16), FitSettings(20, 290), FitSettings(20, 140, train_samples=3)],
-    ids=str,
-)
-@pytest.mark.parametrize("name", NETWORKS)
+# One tile of rows and several; one chunk of steps and several, the last one not whole.
+MANY_STEPS, MANY_ROWS = FitSettings(70, 16), FitSettings(12, 290)
+SAMPLES = FitSettings(12, 140, train_samples=3)
+RUNS = [
+    *((name, SAMPLES) for name in NETWORKS),
+    *((f"{family} layer", MANY_STEPS) for family in ("gaussian", "radial", "radial-eq44")),
+    *((f"carried {family} unit", MANY_ROWS) for family in ("gaussian", "radial", "radial-eq44")),
+    ("rdp double", MANY_ROWS),
+    ("carried rdp row", MANY_STEPS),
+    ("points", MANY_STEPS),
+    ("dropout", MANY_ROWS),
+    ("dropout", MANY_STEPS),
+]
+
+
+@pytest.mark.parametrize(("name", "settings"), RUNS, ids=str)
 def test_lanes_end_where_they_do_in_pytorch(name, settings):
     make = NETWORKS[name]
     found, expected = (trained(make, settings, compiled=compiled) for compiled in (True, False))
