@@ -4,10 +4,14 @@ The checks of `vcl_radial.conformance` say more, of shipped recipes driven by Av
 """
 
 import copy
+import math
 import re
+from functools import cache
+from itertools import pairwise
 
 import pytest
 import torch
+from failing import fails
 from scenarios import ALL, OF_CLASSES, QUADRATIC, Learner, digits, network, posterior_for
 from torch.optim import SGD
 
@@ -71,28 +75,49 @@ ONE_AFTER_ANOTHER = [
 
 
 def learner(case, multi_head=True, **settings):
-    name, settings = case.split()[0], {"batch_size": 100, **CASES[case], **settings}
-    posterior = settings.pop("posterior", posterior_for(name))
-    return Learner(name, network(posterior, multi_head, hidden=(16,)), **settings)
+    settings = {"batch_size": 100, **CASES[case], **settings}
+    settings.pop("posterior", None)
+    return Learner(case.split()[0], network(posterior_of(case), multi_head, (8,)), **settings)
 
 
-@pytest.mark.parametrize("case", CASES)
+def posterior_of(case):
+    """The posterior of the network that a case trains."""
+    return CASES[case].get("posterior", posterior_for(case.split()[0]))
+
+
+@cache
+def two_tasks(case, loss_value=True):
+    """The weights before, between and after two tasks, and whether old heads are trained too."""
+    trained = learner(case, loss_value=loss_value)
+    trained.adapt(0, 1, 2)
+    weights = [trained.parameters()]
+    for task in (0, 1):
+        weights.append(trained.train(task).parameters())
+    return weights, trained.method.trains_old_heads
+
+
+@pytest.mark.parametrize(
+    ("case", "multi_head"),
+    [*((case, True) for case in CASES), *((name, False) for name in OF_CLASSES)],
+)
 def test_its_state_is_all_of_it_and_predicting_is_free(case, multi_head, tmp_path):
     """Three ways through three tasks end alike: straight; with predictions; stopped after two."""
-    straight, asked, stopped = (learner(case, multi_head) for _ in range(3))
-    tasks, tests = range(3), range(4)
+    straight, asked, stopped = (learner(case, multi_head, eval_samples=2) for _ in range(3))
+    tasks = tests = range(3)
     straight.train(*tasks[:2])
     asked.predictions(*tests)
-    asked.train(*tasks[:2], after_step=lambda: asked.predictions(0, 1))
+    asked.train(*tasks[:2], after_step=lambda: asked.predictions(0))
     torch.save(asked.method.state_dict(), tmp_path / "state")
     before = straight.predictions(*tests)
     stopped.method.load_state_dict(torch.load(tmp_path / "state", weights_only=True))
     assert torch.equal(stopped.predictions(*tests), before)
-    for each in (straight, asked, stopped):
-        each.train(*tasks[2:])
-        assert torch.equal(each.weights(), straight.weights())
-        assert torch.equal(each.predictions(*tests), straight.predictions(*tests))
-    assert not torch.equal(straight.predictions(*tests), before)
+    straight.train(*tasks[2:])
+    after, weights = straight.predictions(*tests), straight.weights()
+    assert not torch.equal(after, before)
+    for other in (asked, stopped):
+        other.train(*tasks[2:])
+        assert torch.equal(other.weights(), weights)
+        assert torch.equal(other.predictions(*tests), after)
     x, method = straight.stream.inputs(0, "test"), straight.method
     method.network.eval()
     torch.testing.assert_close(
@@ -123,25 +148,23 @@ def _same(one, other):
 @pytest.mark.parametrize("case", ONE_AFTER_ANOTHER)
 def test_heads_of_other_tasks_rest(case):
     """And those to come, made early, are as they were made: nothing holds or moves them."""
-    trained = learner(case)
-    trained.adapt(0, 1, 2)
-    for task, old in ((0, set()), (1, {0})):
-        before = trained.parameters()
-        trained.train(task)
+    weights, trains_old_heads = two_tasks(case)
+    for task, (before, after) in enumerate(pairwise(weights)):
         moved = {
             int(re.search(r"heads\.(\d+)", name)[1])
-            for name, weight in trained.parameters().items()
+            for name, weight in after.items()
             if "head" in name and not torch.equal(weight, before[name])
         }
-        assert moved == ({task} | old if trained.method.trains_old_heads else {task})
+        assert moved == ({*range(task + 1)} if trains_old_heads else {task})
 
 
 @pytest.mark.parametrize("case", ONE_AFTER_ANOTHER)
 def test_where_a_task_ends_its_penalty_is_0_and_around_it_above(case, multi_head):
-    trained = learner(case, multi_head).train(0)
-    method = trained.method
+    made = learner(case, multi_head)
+    method = made.method
     if method.memoryless or method.penalty_off_minimum or method.penalty_grows_with_points:
         pytest.skip("its class says that its penalty is another")
+    made.train(0)
     penalty = method.penalty()
     assert float(torch.as_tensor(penalty).detach()) == pytest.approx(0, abs=1e-3)
     with torch.no_grad():
@@ -164,34 +187,53 @@ def test_the_loss_is_a_mean_over_points_and_the_penalty_over_n(case):
         for name, weight in method.parameters_in_use().items():
             if "rho" not in name:
                 weight.add_(0.03 * torch.randn_like(weight))
-    for size in (20, ALL):
+    for size in (50, ALL):
         for method.kl_weight in (1.0, 3.0):
             losses[size, method.kl_weight] = trained.standing_loss(1, size, begin=False)
     for (_, weight), loss in losses.items():
         torch.testing.assert_close(loss, losses[ALL, weight], rtol=1e-4, atol=1e-5)
     with torch.no_grad():
         expected = 2 * float(method.penalty()) / method.task.points
-    assert (losses[20, 3.0] - losses[20, 1.0]).item() == pytest.approx(expected, rel=1e-2, abs=1e-4)
+    assert (losses[50, 3.0] - losses[50, 1.0]).item() == pytest.approx(expected, rel=1e-2, abs=1e-4)
 
 
 @pytest.mark.parametrize("case", ONE_AFTER_ANOTHER)
 def test_training_is_the_same_with_the_penaltys_value_and_without(case):
-    ends = [learner(case, loss_value=value).train(0, 1).weights() for value in (True, False)]
-    assert torch.equal(*ends)
+    ends = [two_tasks(case, value)[0][-1] for value in (True, False)]
+    assert all(torch.equal(weight, ends[1][name]) for name, weight in ends[0].items())
 
 
 @pytest.mark.parametrize("name", OF_CLASSES)
-@pytest.mark.parametrize(
-    "posterior", ["none", "gaussian", "radial", "low-rank", "radial-low-rank", "rdp"]
-)
-def test_a_posterior_that_it_does_not_serve_is_refused_with_the_mend(name, posterior):
-    words = refusal(name, {"none": None, "rdp": RDPSettings("row")}.get(posterior, posterior))
-    assert words is None or re.fullmatch(".*(posterior = '|network = 'mlp').*", words)
+def test_a_posterior_that_it_does_not_serve_is_refused_with_what_it_serves(name):
     kind = built_in_class(name)
-    if issubclass(kind, VCL) and posterior == "none":
-        assert bool(words) is bool(kind.posteriors)
-    if issubclass(kind, QuadraticMethod) or hasattr(kind, "decays"):
-        assert bool(words) is (posterior != "none")
+    for posterior in (
+        None,
+        "gaussian",
+        "radial",
+        "low-rank",
+        "radial-low-rank",
+        RDPSettings("row"),
+    ):
+        line = refusal(name, posterior)
+        assert line is None or "posterior = '" in line or "network = 'mlp'" in line
+        if issubclass(kind, VCL) and posterior is None:
+            assert bool(line) is bool(kind.posteriors)
+        if issubclass(kind, QuadraticMethod) or hasattr(kind, "decays"):
+            assert bool(line) is (posterior is not None)
+
+
+class FewImages:
+    """The first images of each task of the digits."""
+
+    def __init__(self):
+        self.stream = digits(flatten=False)
+        self.task_label = self.stream.task_label
+
+    def inputs(self, number, part):
+        return self.stream.inputs(number, part)[:40]
+
+    def labels(self, number, part):
+        return self.stream.labels(number, part)[:40]
 
 
 @pytest.mark.parametrize("name", OF_CLASSES)
@@ -200,10 +242,10 @@ def test_it_trains_convolutions_or_says_before_training_that_it_cannot(name):
     torch.manual_seed(0)
     net = WithHeads(ConvNet(shape), shape, 2, posterior=posterior_for(name))
     if name in LINEAR_ONLY:
-        with pytest.raises(UserError, match=r"^[^\n]*linear[^\n]*$"):
+        with pytest.raises(UserError, match="linear"):
             Learner(name, net)
         return
-    learner = Learner(name, net, digits(flatten=False), **settings).train(0, 1)
+    learner = Learner(name, net, FewImages(), **settings).train(0, 1)
     assert learner.predictions(0, 1).isfinite().all()
 
 
@@ -234,10 +276,10 @@ LIMITS = [
 
 
 @pytest.mark.parametrize(("one", "options", "other", "others"), LIMITS)
-def test_at_the_end_of_its_range_it_is_another_method(one, options, other, others, multi_head):
+def test_at_the_end_of_its_range_it_is_another_method(one, options, other, others):
     net = posterior_for(one)
     ends = [
-        Learner(name, network(net, multi_head), batch_size=100, **settings).train(0, 1, 2)
+        Learner(name, network(net), batch_size=100, **settings).train(0, 1)
         for name, settings in ((one, options), (other, others))
     ]
     torch.testing.assert_close(ends[0].weights(), ends[1].weights(), rtol=0, atol=1e-6)
@@ -249,73 +291,39 @@ def test_the_first_task_is_learnt_as_in_fine_tuning(name):
     assert torch.equal(*ends)
 
 
-@pytest.mark.parametrize(
-    ("name", "options", "words"),
-    [
-        ("ewc", {"gamma": 1.5}, r"gamma = 1.5 must be a number from 0 to 1"),
-        ("ewc", {"fisher": "sampled"}, r"fisher = 'sampled' must be 'empirical' or 'predictive'"),
-        (
-            "ewc_separate",
-            {"fisher": "sampled"},
-            r"fisher = 'sampled' must be 'empirical' or 'predictive'",
-        ),
-        ("si", {"xi": 0.0}, r"xi = 0.0 must be a number above 0"),
-        ("gvcl", {"strength": -1}, r"strength = -1 must be a number of at least 0"),
-        ("lwf", {"temperature": 0}, "temperature = 0 must be a number above 0"),
-        ("replay", {"buffer_size": 0}, "buffer_size = 0 must be a whole number of at least 1"),
-        ("replay", {"selection": "newest"}, "selection = 'newest' must be 'reservoir' or"),
-        (
-            "sfsvi",
-            {"context_points": 0},
-            "context_points = 0 must be a whole number of at least 1",
-        ),
-        (
-            "sfsvi",
-            {"function_scale": 0.0},
-            "function_scale = 0.0 must be a number above 0",
-        ),
-        ("badam", {"linearised": True, "predict_at_means": True}, "nothing to linearise; set one"),
-        ("laplace_linearised", {"prior_scale": 0.0}, "^prior_scale = 0.0 must be a number above 0"),
-        ("laplace_linearised", {"structure": "low"}, "structure = 'low' must be 'full', 'diag"),
-        (
-            "laplace_low_rank",
-            {"rank": 0},
-            "rank = 0 must be a whole number of at least 1",
-        ),
-        ("laplace_kronecker", {"factors": "one"}, "factors = 'one' must be 'all' or 'summed'"),
-        ("ivon", {"initial_noise": float("inf")}, r"^initial_noise = inf"),
-        *(
-            (name, {"beta2": 1.0}, r"options\.beta2 = 1\.0")
-            for name in ("badam", "vadam", "vogn", "ivon")
-        ),
-        *(
-            (
-                "coreset_vcl",
-                {"coreset_rate": rate},
-                r"coreset_rate = .* must be a (number above 0|finite)",
-            )
-            for rate in (0.0, -1.0, float("inf"), float("nan"))
-        ),
-        *(
-            (
-                "mc_dropout",
-                {"rate": rate},
-                r"options\.rate = .* must be a (number of at least 0 and below 1|finite)",
-            )
-            for rate in (-0.1, 1.0, float("nan"))
-        ),
-        *(
-            (
-                f"laplace_{kind}",
-                {key: value},
-                f"{key} = {value} must be a (number of at least 0|finite)",
-            )
-            for kind in ("diagonal", "kronecker")
-            for key in ("prior_precision", "hessian_weight")
-            for value in (-1.0, float("nan"))
-        ),
-    ],
-)
-def test_an_impossible_option_is_named_with_the_mend(name, options, words):
-    with pytest.raises(UserError, match=words):
-        Learner(name, **options)
+IMPOSSIBLE = {
+    "ewc": {"options.gamma": [1.5], "options.fisher": ["sampled"]},
+    "ewc_separate": {"options.fisher": ["sampled"]},
+    "si": {"options.xi": [0.0]},
+    "gvcl": {"options.strength": [-1]},
+    "lwf": {"options.temperature": [0]},
+    "replay": {"options.buffer_size": [0], "options.selection": ["newest"]},
+    "sfsvi": {"options.context_points": [0], "options.function_scale": [0.0]},
+    "laplace_linearised": {"prior_scale": [0.0], "options.structure": ["low"]},
+    "laplace_low_rank": {"options.rank": [0]},
+    "laplace_diagonal": {
+        "options.prior_precision": [-1.0, math.nan],
+        "options.hessian_weight": [-1.0, math.nan],
+    },
+    "laplace_kronecker": {"options.factors": ["one"], "options.hessian_weight": [-1.0, math.nan]},
+    "badam": {"options.beta2": [1.0]},
+    "vadam": {"options.beta2": [1.0]},
+    "vogn": {"options.beta2": [1.0]},
+    "ivon": {"initial_noise": [math.inf], "options.beta2": [1.0]},
+    "coreset_vcl": {"options.coreset_rate": [0.0, -1.0, math.inf, math.nan]},
+    "mc_dropout": {"options.rate": [-0.1, 1.0, math.nan]},
+}
+"""What an option cannot be, by the key that its error has."""
+
+
+@pytest.mark.parametrize("name", IMPOSSIBLE)
+def test_an_impossible_option_is_named(name):
+    for key, values in IMPOSSIBLE[name].items():
+        for value in values:
+            with fails(key):
+                Learner(name, **{key.removeprefix("options."): value})
+
+
+def test_draws_at_the_means_cannot_be_linearised():
+    with pytest.raises(UserError, match=r"^options.linearised .*options.predict_at_means"):
+        Learner("badam", linearised=True, predict_at_means=True)

@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 import torch
 from scenarios import OF_CLASSES, Learner, copies, network, posterior_for
-from test_every_method import CASES, ONE_AFTER_ANOTHER, learner
+from test_every_method import CASES, ONE_AFTER_ANOTHER, learner, posterior_of
 from torch import nn
 from torch.optim import SGD, Adam
 
@@ -14,7 +14,11 @@ from vcl_radial.methods.tasks import Batch, Task
 from vcl_radial.methods.vcl import VCL
 from vcl_radial.nn import MLP, WithHeads
 
-PARTS = {"body": "body.", "layer": "body.0.", "head": "head.heads.0.", "scales": "rho"}
+PARTS = [
+    *((case, part) for case in CASES for part in ("body.", "head.heads.0.")),
+    # A network for `ivon` has no scales; it cannot be made where its package is missing.
+    *((case, "rho") for case in CASES if case != "ivon" and posterior_of(case) is not None),
+]
 """What is frozen: all parameters whose names hold these letters."""
 
 
@@ -35,15 +39,14 @@ def same(before, network):
     return all(torch.equal(weight, now[name]) for name, weight in before.items())
 
 
-@pytest.mark.parametrize("part", PARTS)
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(("case", "part"), PARTS)
 def test_they_rest_while_others_learn(case, part):
     trained = learner(case)
     trained.adapt(0, 1)
-    freeze(trained.network, PARTS[part])
+    freeze(trained.network, part)
     held, start = frozen(trained.network), copies(trained.network)
-    if case == "laplace_linearised last-layer" and part == "head":
-        with pytest.raises(UserError, match="nothing is left to train"):
+    if case == "laplace_linearised last-layer" and "head" in part:
+        with pytest.raises(UserError, match="frozen"):
             trained.train(0)
         return
     trained.train(0, 1)
@@ -57,8 +60,8 @@ def test_they_rest_while_others_learn(case, part):
 @pytest.mark.parametrize("name", OF_CLASSES)
 def test_one_parameter_of_a_layer_rests(name, one):
     """The weight or bias of point estimates, the means or scales of a posterior."""
-    net = network(posterior_for(name))
-    trained = Learner(name, net, lr=1e-2)
+    net = network(posterior_for(name), hidden=(16,))
+    trained = Learner(name, net, lr=1e-2, batch_size=100)
     list(net.body.parameters())[one].requires_grad_(False)
     held = frozen(trained.network)
     if name == "laplace_linearised":
@@ -84,22 +87,31 @@ def test_they_rest_between_two_tasks_and_learn_again_after_them(case):
     assert not free or case.startswith("frozen_body") or not same(free, trained.network)
 
 
+SGD_THAT_DECAYS = partial(SGD, momentum=0.9, weight_decay=0.1)
+
+
 @pytest.mark.parametrize(
-    "optimizer", [Adam, partial(SGD, momentum=0.9, weight_decay=0.1), torch.optim.RMSprop]
+    ("name", "optimizer"),
+    [
+        ("vcl", Adam),
+        ("vcl", SGD_THAT_DECAYS),
+        ("vcl", torch.optim.RMSprop),
+        ("proximal_vcl", Adam),
+        ("proximal_vcl", SGD_THAT_DECAYS),
+    ],
 )
-@pytest.mark.parametrize("part", ["body.", "mean", "rho"])
 @pytest.mark.parametrize("loss_value", [True, False])
-@pytest.mark.parametrize("name", ["vcl", "proximal_vcl"])
-def test_they_rest_from_the_middle_of_a_task_on(name, loss_value, part, optimizer):
-    if name == "proximal_vcl" and optimizer is torch.optim.RMSprop:
-        pytest.skip("it serves Adam and SGD")
+def test_they_rest_from_the_middle_of_a_task_on(name, optimizer, loss_value):
     settings = {"loss_value": loss_value, "train_samples": 2, "optimizer": optimizer}
-    trained = Learner(name, **settings).train(0)
+    trained = Learner(name, network(hidden=(16,)), batch_size=100, **settings).train(0)
     trained.begin(1)
-    trained.loop.learn(trained.batches(), 0.0)
-    freeze(trained.network, part)
-    held = frozen(trained.network)
-    trained.loop.learn(trained.batches(), 0.0)
+    for part in ("body.", "mean", "rho"):
+        trained.network.requires_grad_(True)
+        trained.loop.learn(trained.batches(), 0.0)
+        freeze(trained.network, part)
+        held = frozen(trained.network)
+        trained.loop.learn(trained.batches(), 0.0)
+        assert same(held, trained.network)
     trained.loop.end()
     assert same(held, trained.network)
 
@@ -140,19 +152,21 @@ def test_the_members_of_an_ensemble_share_frozen_weights_alone(posterior):
 def test_a_network_that_is_frozen_as_a_whole_is_refused():
     net = network("radial", multi_head=False)
     net.requires_grad_(False)
-    with pytest.raises(UserError, match="nothing is left to train"):
+    with pytest.raises(UserError, match="frozen"):
         Learner("vcl", net).train(0)
 
 
-@pytest.mark.parametrize("posterior", ["none", "radial", "gaussian", "low-rank"])
-@pytest.mark.parametrize("point_heads", [True, False])
+@pytest.mark.parametrize(
+    ("posterior", "point_heads"),
+    [("none", False), ("radial", True), ("radial", False), ("low-rank", False)],
+)
 def test_heads_learn_on_a_frozen_body_of_the_users_own(posterior, point_heads):
     body = nn.Sequential(nn.Linear(64, 32), nn.BatchNorm1d(32), nn.ReLU()).requires_grad_(False)
     net = WithHeads(body, (64,), 2, posterior=posterior, point_heads=point_heads)
     held = frozen(net)
     assert held.keys() == {name for name, _ in net.named_parameters() if "body" in name}
     kind = "naive" if posterior == "none" else "vcl"
-    trained = Learner(kind, net, lr=1e-2, epochs=10).train(0, 1)
+    trained = Learner(kind, net, lr=3e-2, epochs=4).train(0, 1)
     assert same(held, net)
     assert trained.accuracy(0) > 80
 

@@ -171,6 +171,6 @@ def test_a_larger_lambda_holds_the_means_tighter():
 def test_a_lambda_for_directions_or_correlations_is_refused(posterior):
     """Of an RDP the sum over blocks would hold the biases alone."""
     net = network(posterior, hidden=(8,))
-    with pytest.raises(UserError, match=r"'rdp', 'low-rank' or .* set options\.strength = 1$"):
+    with pytest.raises(UserError, match=r"^options\.strength"):
         Learner(GVCL, net, strength=2.0)
     Learner(GVCL, net, strength=1.0).train(0)

@@ -45,53 +45,51 @@ def step(method, batch, number=0, **task):
 
 
 @pytest.mark.parametrize(
-    ("kind", "likelihood"),
+    ("labels", "named"),
     [
-        (Naive, Categorical),
-        (Naive, OneHot),
-        (VCL, Categorical),
-        (VCL, OneHot),
-        (BayesLinear, Categorical),
+        (LABELS + 2, "2 to 3"),
+        (-LABELS, "-1 to 0"),
+        (-100 * LABELS, "-100 to 0"),
+        (LABELS.int(), r"int32 .*\[8\]"),
+        (LABELS.float(), r"float32 .*\[8\]"),
+        (LABELS.bool(), r"bool .*\[8\]"),
+        (LABELS[:, None], r"int64 .*\[8, 1\]"),
+        (torch.eye(2)[LABELS], r"float32 .*\[8, 2\]"),
     ],
 )
-@pytest.mark.parametrize(
-    ("labels", "words"),
-    [
-        (LABELS + 2, "labels from 2 to 3: a head of 2 outputs takes int64 labels"),
-        (-LABELS, "labels from -1 to 0: a head of 2 outputs"),
-        (-100 * LABELS, "labels from -100 to 0: a head of 2 outputs"),
-        (LABELS.int(), "int32 targets of shape .8.: a head of 2 outputs"),
-        (LABELS.float(), "float32 targets of shape .8.: a head of 2 outputs"),
-        (LABELS.bool(), "bool targets of shape .8.: a head of 2 outputs"),
-        (LABELS[:, None], r"int64 targets of shape .8, 1.: a head of 2 outputs"),
-        (torch.eye(2)[LABELS], r"float32 targets of shape .8, 2.: a head of 2 outputs"),
-    ],
-)
-def test_labels_that_a_head_does_not_have_are_named_with_its_size(kind, likelihood, labels, words):
-    with pytest.raises(DataError, match=words):
-        step(made(kind, likelihood=likelihood()), Batch(X, labels))
+def test_labels_that_a_head_does_not_have_are_named_with_its_size(labels, named):
+    with pytest.raises(DataError, match=f"{named}: .* 2 outputs"):
+        step(made(), Batch(X, labels))
 
 
 @pytest.mark.parametrize(
-    ("likelihood", "targets", "words"),
+    ("kind", "likelihood"), [(Naive, OneHot), (VCL, Categorical), (BayesLinear, Categorical)]
+)
+def test_whatever_the_method_its_likelihood_looks_at_the_labels(kind, likelihood):
+    with pytest.raises(DataError, match="2 to 3"):
+        step(made(kind, likelihood=likelihood()), Batch(X, LABELS + 2))
+
+
+@pytest.mark.parametrize(
+    ("likelihood", "targets", "named"),
     [
-        (Bernoulli, LABELS * 2, "a target is 2: yes or no takes"),
-        (Bernoulli, LABELS / 2, "a target is 0.5: yes or no takes"),
-        (Bernoulli, torch.full([8], NAN), "a target is nan: yes or no takes"),
-        (Bernoulli, LABELS[:, None], "shape .8, 1.: yes or no takes"),
-        (Gaussian, torch.full([8], NAN), "targets hold nan in 8 of 8 points"),
-        (Gaussian, torch.tensor([0.0, INF] * 4), "targets hold inf in 4 of 8 points"),
-        (Gaussian, torch.zeros(8, 1), "float32 targets of shape .8, 1.: a number takes"),
+        (Bernoulli, LABELS * 2, "2"),
+        (Bernoulli, LABELS / 2, "0.5"),
+        (Bernoulli, torch.full([8], NAN), "nan"),
+        (Bernoulli, LABELS[:, None], r"\[8, 1\]"),
+        (Gaussian, torch.full([8], NAN), "nan in 8 of 8"),
+        (Gaussian, torch.tensor([0.0, INF] * 4), "inf in 4 of 8"),
+        (Gaussian, torch.zeros(8, 1), r"\[8, 1\]"),
     ],
 )
-def test_targets_that_one_output_does_not_have_are_named(likelihood, targets, words):
-    with pytest.raises(DataError, match=words):
+def test_targets_that_one_output_does_not_have_are_named(likelihood, targets, named):
+    with pytest.raises(DataError, match=rf"{named}\b|{named}: "):
         step(made(outputs=1, likelihood=likelihood()), Batch(X, targets))
 
 
 @pytest.mark.parametrize("likelihood", [Bernoulli, Gaussian])
 def test_one_output_is_what_a_single_number_takes(likelihood):
-    with pytest.raises(DataError, match=r"takes .*one output"):
+    with pytest.raises(DataError, match="one output"):
         step(made(outputs=8, likelihood=likelihood()), Batch(X, LABELS.float()))
 
 
@@ -115,7 +113,7 @@ def test_numbers_of_any_type_are_learned_as_the_same(likelihood, targets):
 
 @pytest.mark.parametrize("batch", [Batch(X, LABELS[:5]), Batch(X[:0], LABELS[:0])])
 def test_a_batch_has_points_and_a_target_for_each(batch):
-    with pytest.raises(DataError, match="at least one input, and one target for each"):
+    with pytest.raises(DataError, match="shape"):
         step(made(), batch)
 
 
@@ -123,7 +121,7 @@ def test_a_batch_has_points_and_a_target_for_each(batch):
 def test_points_of_another_head_are_refused_before_anything_moves(head):
     method = made(VCL, multi_head=True)
     before = {name: weight.clone() for name, weight in method.network.named_parameters()}
-    with pytest.raises(UserError, match=r"head (1|True) in a task whose heads are \[0\]"):
+    with pytest.raises(UserError, match=r"head (1|True) .*\[0\]"):
         step(method, Batch(X, LABELS, head))
     after = dict(method.network.named_parameters())
     assert all(torch.equal(weight, after[name]) for name, weight in before.items() if name in after)
@@ -142,13 +140,13 @@ def test_one_head_for_all_tasks_takes_any_number_of_a_task():
 
 
 def test_heads_are_one_number_or_one_for_each_point():
-    with pytest.raises(DataError, match=r"heads of a batch of 8 points have shape \[8, 1\]"):
+    with pytest.raises(DataError, match=r"\[8, 1\]"):
         step(made(multi_head=True), Batch(X, LABELS, LABELS[:, None]), heads=[0, 1])
 
 
 @pytest.mark.parametrize("kind", [Naive, VCL, BayesLinear])
-@pytest.mark.parametrize(("value", "words"), [(NAN, "NaN"), (INF, "inf")])
-def test_inputs_that_are_no_numbers_are_called_that(kind, value, words):
+@pytest.mark.parametrize(("value", "named"), [(NAN, "NaN"), (INF, "inf")])
+def test_inputs_that_are_no_numbers_are_called_that(kind, value, named):
     x = X.clone()
     x[3, 1] = value
     method = made(kind)
@@ -157,9 +155,7 @@ def test_inputs_that_are_no_numbers_are_called_that(kind, value, words):
         step(method, Batch(x, LABELS), number=1)
         method.end_task(method.task)
 
-    with pytest.raises(
-        DataError, match=f"inputs of task 2 hold {words} in 1 of 8 rows of a batch, .* row 3"
-    ):
+    with pytest.raises(DataError, match=f"task 2 .*{named} in 1 of 8 .*row 3"):
         learn()
 
 
@@ -168,11 +164,11 @@ def test_a_loss_that_is_no_number_is_laid_to_inputs_of_any_batch():
     x[3, 1] = INF
     loop = TaskLoop(made(), Task(0, 8, lambda: [Batch(x, LABELS)]), adam)
     loop.loss = torch.tensor(NAN)
-    with pytest.raises(DataError, match="inputs of task 1 hold inf"):
+    with pytest.raises(DataError, match=r"task 1 .*inf"):
         loop.check_loss("in epoch 1")
     finite = TaskLoop(made(), Task(0, 8, lambda: [Batch(X, LABELS)]), adam)
     finite.loss = torch.tensor(NAN)
-    with pytest.raises(Diverged, match="lower learning_rate"):
+    with pytest.raises(Diverged, match="learning_rate"):
         finite.check_loss("in epoch 1")
 
 
@@ -181,7 +177,7 @@ def test_a_method_whose_task_has_not_begun_does_not_learn():
         def begin_task(self, task):
             pass
 
-    with pytest.raises(UserError, match=r"BeginsNothing has no task to learn: call begin_task"):
+    with pytest.raises(UserError, match=r"BeginsNothing .*begin_task"):
         step(made(BeginsNothing), Batch(X, LABELS))
 
 
@@ -206,7 +202,7 @@ def test_labels_on_a_gpu_are_looked_at_once_a_task():
     assert looks == OnAGPU.copies > 0
     step(method, batch)
     assert OnAGPU.copies == 2 * looks
-    with pytest.raises(DataError, match="labels from 2 to 3"):
+    with pytest.raises(DataError, match="2 to 3"):
         step(method, Batch(X, (LABELS + 2).as_subclass(OnAGPU)))
 
 
@@ -232,13 +228,13 @@ def test_avalanche_refuses_the_same_labels_and_inputs():
     nan = X.clone()
     nan[3, 1] = NAN
     in_avalanche(X, LABELS)
-    with pytest.raises(DataError, match=r"labels from . to .: a head of 2 outputs"):
+    with pytest.raises(DataError, match="labels"):
         in_avalanche(X, LABELS + 1)
-    with pytest.raises(DataError, match=r"labels from -100 to .*: a head of 2 outputs"):
+    with pytest.raises(DataError, match="-100"):
         in_avalanche(X, -100 * LABELS)
-    with pytest.raises(DataError, match="inputs of task 1 hold NaN in 1 of"):
+    with pytest.raises(DataError, match=r"task 1 .*NaN in 1 of"):
         in_avalanche(nan, LABELS)
-    with pytest.raises(DataError, match="inputs of experience 1 hold NaN in 1 of 8"):
+    with pytest.raises(DataError, match=r"experience 1 .*NaN in 1 of 8"):
         in_avalanche(X, LABELS, nan)
 
 
@@ -246,7 +242,7 @@ def test_a_stream_of_inputs_that_are_no_numbers_is_refused_where_it_is_made():
     stream = build_stream({"kind": "split", "dataset": "digits"})
     x = stream.x.clone()
     x[5, 2] = NAN
-    with pytest.raises(UserError, match="x has numbers that are not finite"):
+    with pytest.raises(UserError, match="x "):
         dataclasses.replace(stream, x=x)
 
 
@@ -255,7 +251,7 @@ def test_tables_of_inputs_that_are_no_numbers_are_called_that():
     x[3, 1] = NAN
     split = Split(torch.arange(15), torch.arange(15, 20))
     data = RegressionData("own", x, x[:, 0], (split,))
-    with pytest.raises(DataError, match="inputs of own, standardised, hold"):
+    with pytest.raises(DataError, match="own"):
         LaneSplits(data, [0])
 
 

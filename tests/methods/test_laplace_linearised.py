@@ -69,7 +69,7 @@ def learn(method, x, y, number=0):
 
 def test_of_a_linear_model_tasks_one_after_another_end_at_the_exact_posterior():
     x, y = problem()
-    method = linear(prior_scale=0.5, eval_samples=2_000)
+    method = linear(prior_scale=0.5, eval_samples=1_000)
     for number, rows in enumerate(torch.arange(60).tensor_split(3)):
         learn(method, x[rows], y[rows], number)
     with_one = torch.cat([x, torch.ones(60, 1)], 1).double()
@@ -102,7 +102,7 @@ def test_the_evidence_sets_prior_and_noise_as_in_bayesian_ridge_regression():
     method.network.eval()
     new = 3 * torch.randn(4, 3)
     _, scale = ridge.predict(new.numpy(), return_std=True)
-    variance = method.draws(new, samples=2_000).squeeze(-1).var(0) + 1 / ridge.alpha_
+    variance = method.draws(new, samples=1_000).squeeze(-1).var(0) + 1 / ridge.alpha_
     np.testing.assert_allclose(variance.sqrt(), scale, rtol=0.05)
 
 
@@ -126,9 +126,9 @@ def test_of_one_weight_the_diagonal_is_the_whole_matrix(evidence):
         method = LaplaceLinearised(model, **settings)
         for number, rows in enumerate(torch.arange(60).tensor_split(2)):
             learn(method, x[rows], y[rows], number)
-        draws = method.draws(x, samples=2_000)
+        draws = [*(method.past.draw(["weight"])["weight"] for _ in range(2_000))]
         noise = method.likelihood.noise.mean
-        ends.append((model.weight.detach(), draws.var(0), noise, method.penalty()))
+        ends.append((model.weight.detach(), torch.cat(draws).var(0), noise, method.penalty()))
     for full, diagonal in zip(*ends, strict=True):
         torch.testing.assert_close(full, diagonal, rtol=0.15, atol=1e-6)
 
@@ -163,7 +163,7 @@ def test_predictions_are_less_certain_where_no_data_were(structure):
     method.fit_likelihood()
     method.end_task(task)
     model.eval()
-    near, far = (method.draws(at, samples=500).var(0).median() for at in (x, 20 * x))
+    near, far = (method.draws(at, samples=100).var(0).median() for at in (x, 20 * x))
     assert far > 10 * near
 
 
@@ -179,11 +179,11 @@ def test_in_training_it_sees_its_weights_alone():
 def test_a_network_that_has_no_whole_matrix_is_refused_with_the_mend(monkeypatch):
     layers = torch.nn.Linear(64, 8), torch.nn.LayerNorm(8), torch.nn.Linear(8, 10)
     net = torch.nn.Sequential(*layers)
-    with pytest.raises(UserError, match=r"'1\.bias' is not of one"):
+    with pytest.raises(UserError, match=r"'1\.bias'"):
         LaplaceLinearised(net)
     LaplaceLinearised(net, structure="diagonal")
     monkeypatch.setattr(laplace_linearised, "LARGEST", 100)
-    with pytest.raises(UserError, match="101 x 101 numbers: take 'diagonal', or a network of at"):
+    with pytest.raises(UserError, match=r"^options.structure .*101"):
         LaplaceLinearised(torch.nn.Linear(100, 1))
 
 
@@ -214,5 +214,5 @@ def test_the_evidence_sets_the_first_prior_of_the_heads_to_come(structure):
 def test_heads_that_come_are_counted_in_the_size_of_the_matrix():
     wide = MLP(4, 30, hidden=(200,), multi_head=True, posterior=None)
     method = LaplaceLinearised(wide, structure="last-layer")
-    with pytest.raises(UserError, match=r"a matrix of 6,030 x 6,030 numbers: take 'diagonal'"):
+    with pytest.raises(UserError, match=r"^options.structure .*6,030"):
         method.begin_task(Task(0, 3, list))

@@ -50,7 +50,7 @@ def test_an_infinite_pull_is_a_body_that_is_held_bit_by_bit(multi_head, settings
 
 def test_a_large_pull_ends_near_the_held_body_and_a_small_one_does_not():
     def body(**settings):
-        trained = learner(epochs=10, **settings).train(0)
+        trained = learner(epochs=5, **settings).train(0)
         before = [w.clone() for w in trained.method.body.body.parameters()]
         trained.train(1)
         after = trained.method.body.body.parameters()
@@ -216,7 +216,7 @@ def test_from_the_start_the_first_prior_of_vcl_is_where_its_posterior_starts():
 @pytest.mark.parametrize("name", ["laplace_kronecker", "ewc"])
 def test_a_strong_penalty_of_the_learner_holds_the_body(name):
     def distance(weight):
-        trained = learner(epochs=10, learner=name, kl_weight=weight).train(0)
+        trained = learner(epochs=5, learner=name, kl_weight=weight).train(0)
         before = [w.clone() for w in trained.method.body.body.parameters()]
         trained.train(1)
         after = trained.method.body.body.parameters()
@@ -237,7 +237,7 @@ def test_with_a_learner_it_goes_on_in_the_middle_of_a_task(name, tmp_path):
     "name", ["joint", "bayes_linear", "deep_ensemble", "coreset_vcl", "frozen_body"]
 )
 def test_a_learner_that_trains_no_single_network_task_by_task_is_refused(name):
-    with pytest.raises(UserError, match=rf"options\.learner = '{name}' does not train one network"):
+    with pytest.raises(UserError, match=rf"^options\.learner = '{name}' "):
         learner(learner=name)
 
 
@@ -253,17 +253,17 @@ def test_labels_with_noise_train_the_body_and_leave_the_heads_their_probabilitie
 
 
 def test_a_learner_that_is_not_there_is_said_with_the_nearest():
-    with pytest.raises(UserError, match="learner = 'ewk' is not known; the nearest is 'ewc'"):
+    with pytest.raises(UserError, match=r"^options.learner = 'ewk' .*'ewc'"):
         learner(learner="ewk")
 
 
 def test_a_posterior_without_a_learner_is_refused():
-    with pytest.raises(UserError, match="is for posterior = 'none'"):
+    with pytest.raises(UserError, match="posterior"):
         LearningBody(network("radial", False, hidden=(12,)))
 
 
 def test_a_learner_that_cannot_hold_the_first_task_is_refused():
-    with pytest.raises(UserError, match=r"options\.from_start: .*'ewc' cannot .*set it to false"):
+    with pytest.raises(UserError, match=r"^options\.from_start"):
         learner(learner="ewc", from_start=True)
 
 

@@ -136,7 +136,7 @@ def test_a_loss_that_is_no_number_is_said_where_it_came_from():
     made = training()
     made.check_loss("in slice 3")
     made.loss = torch.tensor(math.nan)
-    with pytest.raises(Diverged, match=r"^the loss became nan in slice 3; lower learning_rate$"):
+    with pytest.raises(Diverged, match="slice 3; lower learning_rate"):
         made.check_loss("in slice 3")
 
 

@@ -161,18 +161,18 @@ def test_ivon_steps_as_its_package_does_where_one_weight_decay_serves():
 
 def test_ivon_names_the_package_that_is_missing(monkeypatch):
     monkeypatch.setitem(sys.modules, "ivon", None)
-    with pytest.raises(UserError, match=r"pip install 'vcl-radial\[ivon\]'"):
+    with pytest.raises(UserError, match=r"vcl-radial\[ivon\]"):
         make("ivon")
 
 
 @pytest.mark.parametrize("name", DRAWING)
 def test_a_prior_that_counts_nothing_is_named(name):
-    with pytest.raises(UserError, match="kl_weight = 0"):
+    with pytest.raises(UserError, match=r"^kl_weight"):
         make(name, kl_weight=0.0).train(0)
 
 
 def test_badam_wants_adam():
-    with pytest.raises(UserError, match='set optimizer = "adam"'):
+    with pytest.raises(UserError, match="optimizer"):
         make("badam", optimizer=SGD).train(0)
 
 

@@ -193,7 +193,7 @@ def test_in_closed_form_it_goes_where_autograd_leads_it(family, optimizer, monke
 def test_a_body_that_is_held_rests_exactly_and_the_new_head_learns():
     resting = {}
     for weight in (1e-6, 1e-2):
-        learner = Learner(ProximalVCL, network("radial"), epochs=10, kl_weight=1e-2, lr=1e-2)
+        learner = Learner(ProximalVCL, network("radial"), epochs=5, kl_weight=1e-2, lr=2e-2)
         learner.train(0)
         body = [block.mean for block in posterior_blocks(learner.network, [])]
         before = [mean.detach().clone() for mean in body]
@@ -205,7 +205,7 @@ def test_a_body_that_is_held_rests_exactly_and_the_new_head_learns():
 
 def test_a_posterior_without_a_closed_form_and_another_optimiser_are_refused():
     for posterior in (RDPSettings("row"), "low-rank", "radial-low-rank"):
-        with pytest.raises(UserError, match="posterior = 'radial'"):
+        with pytest.raises(UserError, match="posterior"):
             Learner(ProximalVCL, network(posterior, hidden=(8,)))
-    with pytest.raises(UserError, match="Adam or SGD, not of RMSprop"):
+    with pytest.raises(UserError, match="RMSprop"):
         Learner(ProximalVCL, network("radial"), optimizer=RMSprop).train(0)

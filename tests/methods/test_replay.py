@@ -126,15 +126,15 @@ def test_tasks_of_many_values_after_one_of_few_are_held_as_they_came():
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "named"),
     [
-        ({"buffer_bytes": 0}, "options.buffer_bytes = 0 must be a whole number of at least 1"),
-        ({"buffer_bytes": 9999, "buffer_size": 9}, "both set the buffer: leave one out"),
-        ({"buffer_bytes": 1000}, "= 1000 hold no point: raise it to at least 1112"),
+        ({"buffer_bytes": 0}, "= 0"),
+        ({"buffer_bytes": 9999, "buffer_size": 9}, ".* options.buffer_size = 9"),
+        ({"buffer_bytes": 1000}, ".* 1112$"),
     ],
 )
-def test_a_buffer_of_no_size_is_refused_before_a_step(options, message):
-    with pytest.raises(UserError, match=message):
+def test_a_buffer_of_no_size_is_refused_before_a_step(options, named):
+    with pytest.raises(UserError, match=f"^options.buffer_bytes {named}"):
         Learner("replay", network(None), **options).begin(0)
 
 

@@ -19,7 +19,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 from annotated_types import Interval
 from pydantic import Field
 
-from vcl_radial.errors import UserError
+from vcl_radial.errors import bad_value
 
 _FINITE = Field(allow_inf_nan=False)
 
@@ -82,7 +82,7 @@ def checked(constructor: Callable[..., None]) -> Callable[..., None]:
             if name in settings and not _holds(annotation, value := settings[name]):
                 # A key of the recipe that the class takes is not one of its options.
                 key = name if name in self.recipe_keys else f"options.{name}"
-                raise UserError(f"{key} = {value!r} must be {expected(value, annotation)}")
+                raise bad_value(key, value, f"must be {expected(value, annotation)}")
         constructor(self, *args, **settings)
 
     return construct
