@@ -10,6 +10,7 @@ past is held more firmly than the shape says. Bayes' rule with the full P is exa
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,9 +20,8 @@ import torch
 from torch import Tensor
 
 from reports.price.radial import RadialShape
-from reports.price.scores import Prediction
-from reports.price.shapes import Full, Shape
-from reports.price.tasks import LinearStream, Points
+from reports.price.shapes import Shape
+from reports.price.tasks import LinearStream, Points, unit_vectors
 from vcl_radial.methods.bayes_linear import (
     NOISE,
     NormalGamma,
@@ -61,25 +61,51 @@ class Model:
         noise = (shape + first.count * outputs / 2) / (rate + float(residual(first, root)) / 2)
         return cls(d, outputs, alpha, noise)
 
-    @property
-    def prior(self) -> Tensor:
-        """The precision of the first prior in units of tau, `[D, D]`."""
-        return self.alpha * torch.eye(self.d, dtype=torch.float64)
-
 
 @dataclass(frozen=True)
-class Carried:
-    """A Gaussian posterior in its shape; the same precision for every output.
+class Carried(ABC):
+    """The posterior after a task.
 
     Attributes:
         mean: mean of the weights, `[D, C]`.
-        precision: precision in units of tau, `[D, D]`.
-        held: a root of w P + G of the last task, whose optimum is the mean.
+        held: a root of w P + G of the task, whose optimum is the mean.
     """
 
     mean: Tensor
-    precision: Tensor
     held: Tensor
+
+    @abstractmethod
+    def outputs(self, points: Points) -> Tensor:
+        """Outputs of points over the variance of a target in units of the noise, `[n, C]`."""
+
+    @abstractmethod
+    def divergence(self, exact: CarriedGaussian, noise: float) -> float:
+        """KL(q || p) to the exact posterior p, over all weights, in nats."""
+
+    def outputs_without(self, points: Points) -> Tensor:
+        """Outputs of points of the task, as `outputs`, from all points but each one, `[n, C]`.
+
+        m'phi - h y with h of the precision whose optimum m is; see
+        `vcl_radial.methods.bayes_linear`.
+        """
+        h = quadratic(self.held, points.phi)[:, None]
+        return points.phi.double() @ self.mean - h * unit_vectors(points.y, self.mean.shape[1])
+
+    def _shift(self, exact: CarriedGaussian, noise: float) -> float:
+        """Part of the divergence by the distance of the mean from the exact one, in nats."""
+        away = self.mean - exact.mean
+        return float(noise / 2 * (away * (exact.precision @ away)).sum())
+
+
+@dataclass(frozen=True)
+class CarriedGaussian(Carried):
+    """A Gaussian posterior in its shape; the same precision for every output.
+
+    Attributes:
+        precision: precision in units of tau, `[D, D]`.
+    """
+
+    precision: Tensor
 
     @cached_property
     def root(self) -> Tensor:
@@ -87,63 +113,53 @@ class Carried:
         root: Tensor = torch.linalg.cholesky(self.precision)
         return root
 
-    def predict(self, points: Points) -> Prediction:
-        """Predict points."""
-        return Prediction(points.phi.double() @ self.mean, 1 + quadratic(self.root, points.phi))
+    def outputs(self, points: Points) -> Tensor:
+        """The variance of a target is 1 + h."""
+        variance = 1 + quadratic(self.root, points.phi)
+        return points.phi.double() @ self.mean / variance[:, None]
 
-    def divergence(self, exact: Carried, noise: float) -> float:
-        """KL(q || p) to the exact posterior p, over all weights, in nats."""
+    def divergence(self, exact: CarriedGaussian, noise: float) -> float:
+        """The divergence of Gaussians."""
         inside = torch.linalg.solve_triangular(self.root, exact.root, upper=False)
         volume = 2 * (self.root.diagonal().log() - exact.root.diagonal().log()).sum()
         d, outputs = self.mean.shape
         spread = outputs / 2 * (inside.square().sum() - d + volume)
-        return float(spread) + shift(self.mean, exact, noise)
-
-
-def shift(mean: Tensor, exact: Carried, noise: float) -> float:
-    """Part of the divergence by the distance of a mean from the exact one, in nats."""
-    away = mean - exact.mean
-    return float(noise / 2 * (away * (exact.precision @ away)).sum())
+        return float(spread) + self._shift(exact, noise)
 
 
 @dataclass(frozen=True)
-class CarriedRadial:
+class CarriedRadial(Carried):
     """A radial posterior.
 
     Attributes:
         q: the posterior in groups.
-        shape: the family of the posterior.
-        mean: mean of the weights, `[D, C]`.
-        held: the root for a Gaussian, see `Carried`.
+        variance: variance of every weight, `[D, C]`.
         noise: noise precision, tau.
     """
 
     q: Any
-    shape: RadialShape
-    mean: Tensor
-    held: Tensor
+    variance: Tensor
     noise: float
 
-    def predict(self, points: Points) -> Prediction:
-        """Predict points; the spread follows from the variance of the mean output."""
+    def outputs(self, points: Points) -> Tensor:
+        """The variance of a target follows from that of the mean output."""
         phi = points.phi.double()
-        variance = self.shape.variances(self.q, len(self.mean)).mean(1)
-        return Prediction(phi @ self.mean, 1 + self.noise * (phi.square() @ variance))
+        variance = 1 + self.noise * (phi.square() @ self.variance.mean(1))
+        return phi @ self.mean / variance[:, None]
 
-    def divergence(self, exact: Carried, noise: float) -> float:
-        """KL(q || p) to the exact posterior p, over all weights, in nats: -H(q) - E_q log p."""
+    def divergence(self, exact: CarriedGaussian, noise: float) -> float:
+        """-H(q) - E_q log p."""
         d, outputs = self.mean.shape
-        variance = self.shape.variances(self.q, d)
-        spread = noise * (exact.precision.diagonal()[:, None] * variance).sum()
+        spread = noise * (exact.precision.diagonal()[:, None] * self.variance).sum()
         log_det = 2 * exact.root.diagonal().log().sum() + d * math.log(noise)
         constant = outputs / 2 * (d * math.log(2 * math.pi) - log_det)
-        cross = constant + spread / 2 + shift(self.mean, exact, noise)
+        cross = constant + spread / 2 + self._shift(exact, noise)
         return float(cross - self.q.entropy().sum())
 
 
 def precisions(stream: LinearStream, model: Model, shape: Shape) -> list[Tensor]:
     """The carried precision before the first task and after every task."""
-    after = [model.prior]
+    after = [model.alpha * torch.eye(model.d, dtype=torch.float64)]
     for task in stream.tasks:
         after.append(shape.project(after[-1] + task.sums.squared, model.alpha))
     return after
@@ -151,14 +167,14 @@ def precisions(stream: LinearStream, model: Model, shape: Shape) -> list[Tensor]
 
 def carry(
     stream: LinearStream, model: Model, after: Sequence[Tensor], weight: float = 1.0
-) -> Iterator[Carried]:
+) -> Iterator[CarriedGaussian]:
     """The posterior after every task, in the shape of these precisions."""
     mean = torch.zeros(model.d, model.outputs, dtype=torch.float64)
     for number, task in enumerate(stream.tasks):
         prior = after[number] * (weight if number else 1.0)
         held = torch.linalg.cholesky(prior + task.sums.squared)
         mean = torch.cholesky_solve(prior @ mean + task.sums.cross, held)
-        yield Carried(mean, after[number + 1], held)
+        yield CarriedGaussian(mean, held, after[number + 1])
 
 
 def carry_radial(
@@ -167,21 +183,6 @@ def carry_radial(
     """The radial posterior after every task."""
     q: Any = shape.start(model.d, model.outputs, model.alpha, model.noise)
     for number, task in enumerate(stream.tasks):
-        w = weight if number else 1.0
-        q, held = shape.update(q, task.sums, model.noise, w)
+        q, held = shape.update(q, task.sums, model.noise, weight if number else 1.0)
         mean = q.mean.reshape(model.outputs, model.d).T
-        yield CarriedRadial(q, shape, mean, held, model.noise)
-
-
-def exactly(stream: LinearStream, model: Model) -> list[Carried]:
-    """The exact posterior after every task."""
-    return list(carry(stream, model, precisions(stream, model, Full())))
-
-
-def without_itself(carried: Carried | CarriedRadial, points: Points, targets: Tensor) -> Tensor:
-    """Outputs of points of the last task over their spread, from all points but them, `[n, C]`.
-
-    m'phi - h y with h of the precision whose optimum m is; see `vcl_radial.methods.bayes_linear`.
-    """
-    h = quadratic(carried.held, points.phi)[:, None]
-    return points.phi.double() @ carried.mean - h * targets
+        yield CarriedRadial(mean, held, q, shape.variances(q, model.d), model.noise)

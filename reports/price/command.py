@@ -6,14 +6,15 @@ import argparse
 import io
 import time
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 from filelock import FileLock
 
-from reports.price.measure import COLUMNS, measure
+from reports.price.measure import measure
 from reports.price.page import FIGURE, draw, page
 from reports.price.sequences import BENCHMARKS, plan
 from reports.price.streams import FEATURES, name_of, stream_of
@@ -36,11 +37,10 @@ from vcl_radial.runs.folder import check_page, make_folder, write_atomically
 from vcl_radial.system import processor
 
 RESULTS = "results.csv.gz"
-"""The table of a folder, with `COLUMNS` and the origin of every line."""
+"""The table of a folder: lines of `measure` with their command, settings, commit, processor and
+seconds."""
 
 PAGE = "README.md"
-
-ORIGIN = ("command", "settings", "commit", "processor", "seconds")
 
 
 def parser(program: str) -> Parser:
@@ -60,12 +60,9 @@ def parser(program: str) -> Parser:
     parser.add_argument(
         "--seeds", metavar="N", type=count, default=1, help="seeds 0 to N-1 (default: 1)"
     )
+    default = Path("runs/price")
     parser.add_argument(
-        "--to",
-        metavar="DIR",
-        type=folder,
-        default=Path("runs/price"),
-        help="where to write (default: runs/price)",
+        "--to", metavar="DIR", type=folder, default=default, help=f"output folder ({default})"
     )
     add_data_dir(parser)
     add_settings(parser, "set keys of the features (options.units=500) or the stream")
@@ -74,51 +71,37 @@ def parser(program: str) -> Parser:
 
 
 def _price(options: argparse.Namespace) -> int:
-    settings = settings_of(options)
-    names = list(dict.fromkeys(options.benchmarks)) or list(BENCHMARKS)
-    planned = plan(names, range(options.seeds), settings)
-    price_all(planned, options.to, settings, options.data_dir)
-    return DONE
-
-
-def price_all(
-    planned: Sequence[Any], to: Path, settings: dict[str, Any], data_dir: Path | None = None
-) -> None:
     """Measure the runs that the folder's table lacks, and write its page.
-
-    Args:
-        planned: runs of `sequences.plan`.
-        to: the folder of the table, the page and its picture.
-        settings: keys of the method and the stream.
-        data_dir: the folder of the data.
 
     Raises:
         UserError: a stream is no task sequence, or the folder has lines of other settings.
         DataError: a data file or the folder's table is missing or damaged.
     """
+    to, settings = options.to, settings_of(options)
+    names = list(dict.fromkeys(options.benchmarks or BENCHMARKS))
+    specs = plan(names, range(options.seeds), settings)
     processor.prepare(threads=1)
     make_folder(to)
     check_page(to / PAGE, [RESULTS])
-    for spec in planned:
-        stream, seed, stream_settings = name_of(spec), spec.seed, _settings(spec, settings)
-        if _is_there(read(to), stream, seed, stream_settings, to):
+    for spec in specs:
+        stream_settings = _settings(spec, settings)
+        if _is_there(read(to), spec, stream_settings, to):
             continue
         started = time.perf_counter()
-        lines = measure(stream_of(spec, data_dir), seed, lambda line: print(line, flush=True))
-        spent = round(time.perf_counter() - started, 1)
-        command = _command(spec.benchmark, settings)
-        commit = environment.loaded() or "unknown"
-        origin = (command, stream_settings, commit, environment.processor(), spent)
-        _add(to, [line | dict(zip(ORIGIN, origin, strict=True)) for line in lines])
-    write_page(to)
-
-
-def write_page(to: Path) -> None:
-    """The page and the picture of a folder's table."""
+        lines = measure(stream_of(spec, options.data_dir), spec.seed, partial(print, flush=True))
+        origin = {
+            "command": _command(spec.benchmark, settings),
+            "settings": stream_settings,
+            "commit": environment.loaded() or "unknown",
+            "processor": environment.processor(),
+            "seconds": round(time.perf_counter() - started, 1),
+        }
+        _add(to, pd.DataFrame(lines).assign(**origin))
     results = read(to)
     save(draw(results), to / FIGURE)
     write_atomically(to / PAGE, page(results))
     print(f"{to / PAGE}, {RESULTS}, {FIGURE}.png")
+    return DONE
 
 
 def read(to: Path) -> pd.DataFrame:
@@ -127,23 +110,22 @@ def read(to: Path) -> pd.DataFrame:
     Raises:
         DataError: the table is damaged.
     """
-    path = to / RESULTS
+    path, keys = to / RESULTS, ["stream", "seed", "settings"]
+    if not path.exists():
+        return pd.DataFrame(columns=keys)
     try:
         with open_text(path) as file:
             options: Any = {"keep_default_na": False, "na_values": ["nan"]}
-            table: pd.DataFrame = pd.read_csv(file, dtype={"commit": str}, **options)
-            return table[[*COLUMNS, *ORIGIN]]
-    except FileNotFoundError:
-        return pd.DataFrame(columns=[*COLUMNS, *ORIGIN])
+            table = pd.read_csv(file, dtype={"commit": str}, **options)
+            return table.set_index(keys).reset_index()[[*table]]
     except (OSError, EOFError, zlib.error, ValueError, KeyError) as error:
-        raise DataError(f"{path}: cannot be read ({error}); delete it, and measure again") from None
+        raise DataError(f"cannot be read ({error}); delete it, and measure again", path) from None
 
 
-def _add(to: Path, lines: Sequence[dict[str, Any]]) -> None:
+def _add(to: Path, lines: pd.DataFrame) -> None:
     """Add lines to the table; several commands may fill it together."""
     with FileLock(to / f".{RESULTS}.lock"):
-        parts = [read(to), pd.DataFrame(lines)]
-        table = pd.concat([part for part in parts if len(part)])
+        table = pd.concat([part for part in (read(to), lines) if len(part)])
         text = io.StringIO()
         table.sort_values(["stream", "seed"], kind="stable").to_csv(
             text, index=False, na_rep="nan", float_format="%.6g"
@@ -159,25 +141,26 @@ def _command(benchmark: str, settings: dict[str, Any]) -> str:
 def _settings(spec: Any, settings: dict[str, Any]) -> str:
     """The features and all other keys that were set, as text."""
     stream_keys = {key: value for key, value in settings.items() if not key.startswith("options.")}
-    if spec.TRACK == "retinopathy":
-        return " ".join([FEATURES, *_pairs(stream_keys)])
-    return " ".join([*_pairs(spec.recipe.options), *_pairs(stream_keys)])
+    features = [FEATURES] if spec.TRACK == "retinopathy" else _pairs(spec.recipe.options)
+    return " ".join([*features, *_pairs(stream_keys)])
 
 
 def _pairs(values: Mapping[str, Any]) -> list[str]:
     return [f"{key}={value}" for key, value in sorted(values.items())]
 
 
-def _is_there(table: pd.DataFrame, stream: str, seed: int, settings: str, to: Path) -> bool:
-    """Whether a table has a stream with this seed.
+def _is_there(table: pd.DataFrame, spec: Any, settings: str, to: Path) -> bool:
+    """Whether a table has the stream of a run with its seed.
 
     Raises:
         UserError: it has the stream with other settings.
     """
+    stream = name_of(spec)
     rows = table[table["stream"] == stream]
     if different := set(rows["settings"]) - {settings}:
         raise UserError(
-            f"{to / RESULTS}: has {stream} with {different.pop()}, and not with {settings}: name "
-            "another folder with --to"
+            f"has {stream} with {different.pop()}, and not with {settings}: name another folder "
+            "with --to",
+            to / RESULTS,
         )
-    return bool((rows["seed"] == seed).any())
+    return bool((rows["seed"] == spec.seed).any())

@@ -5,24 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
 from reports.price.carry import (
     Carried,
-    CarriedRadial,
+    CarriedGaussian,
     Model,
     carry,
     carry_radial,
-    exactly,
     precisions,
-    without_itself,
 )
 from reports.price.radial import RadialShape
-from reports.price.scores import SCORES, certainty, nll_and_ece
-from reports.price.shapes import Blocks, Diagonal, Full, LowRank, Moments, Shape
-from reports.price.tasks import LinearStream, unit_vectors
+from reports.price.scores import SCORES, nll_and_ece
+from reports.price.shapes import DIAGONAL, FULL, MOMENTS, Shape, blocks, low_rank
+from reports.price.tasks import LinearStream, Points
 
 RANKS = (2, 8, 32, 128, 512)
 BLOCKS = (10, 50, 250)
@@ -41,158 +39,131 @@ RADIAL = tuple(
 NUMBER_BYTES = 8
 """Means and precisions are carried in float64."""
 
-COLUMNS = (
-    "stream",
-    "seed",
-    "scored_by",
-    "shape",
-    "weight",
-    "chosen",
-    "two_tasks",
-    "score",
-    "forgetting",
-    "kl",
-    "nll",
-    "ece",
-    "bytes",
-)
-"""Columns of the table, with a line for every shape and weight of a stream and seed.
 
-`scored_by` is a name of `reports.price.scores.SCORES`, and `score` the mean over the test points
-of all tasks in the end; `two_tasks` is that on held-out points after two tasks. `chosen` names the
-criterion that chose the weight: "two tasks", "oracle" for the score itself, "both", or nothing.
-`forgetting` is the mean drop of the score from the end of a task to the end, over all tasks but the
-last. KL in nats, NLL in nats a point, ECE in per cent; NLL and ECE only for classes, for chosen
-weights and weight 1. For numbers they would measure how well the first task fits the noise of all.
-"""
+class Candidate(NamedTuple):
+    """A shape of the posterior.
+
+    Attributes:
+        name: name of the shape.
+        numbers: how many numbers are carried beside the means.
+        weights: weights of the prior to choose from.
+        posteriors: function of the weight: the posterior after every task.
+    """
+
+    name: str
+    numbers: int
+    weights: Sequence[float]
+    posteriors: Callable[[float], Iterator[Carried]]
 
 
 def shapes(d: int) -> list[Shape]:
     """The Gaussian shapes that differ with D features."""
-    ranks = [LowRank(rank) for rank in RANKS if 2 * rank < d]
-    blocks = [Blocks(size) for size in BLOCKS if 2 * size < d]
-    return [Full(), *ranks, *blocks, Diagonal(), Moments()]
+    ranks = [low_rank(rank) for rank in RANKS if 2 * rank < d]
+    sizes = [blocks(size) for size in BLOCKS if 2 * size < d]
+    return [FULL, *ranks, *sizes, DIAGONAL, MOMENTS]
+
+
+def candidates(stream: LinearStream, model: Model) -> Iterator[Candidate]:
+    """Every shape: Gaussian ones, and radial ones by unit and, for several outputs, by layer."""
+    for shape in shapes(model.d):
+        weights = (1.0,) if shape is FULL else WEIGHTS
+        posteriors = partial(carry, stream, model, precisions(stream, model, shape))
+        yield Candidate(shape.name, shape.numbers(model.d), weights, posteriors)
+    for radial in RADIAL:
+        if radial.grouping == "unit" or model.outputs > 1:
+            weights = RADIAL_WEIGHTS if radial.corrected else WEIGHTS
+            posteriors_of = partial(carry_radial, stream, model, radial)
+            yield Candidate(radial.name, model.d * model.outputs, weights, posteriors_of)
 
 
 @torch.no_grad()
 def measure(
     stream: LinearStream, seed: int, say: Callable[[str], None] = lambda line: None
 ) -> list[dict[str, Any]]:
-    """The lines of a stream with one seed, in `COLUMNS`.
+    """Learn a stream in every shape at every weight of the prior.
 
     Args:
         stream: the task sequence.
         seed: seed of the stream.
         say: called with progress messages.
+
+    Returns:
+        A line for every shape and weight. `scored_by` is a name of `reports.price.scores.SCORES`,
+        and `score` the mean over the test points of all tasks in the end; `two_tasks` is that on
+        held-out points after two tasks. `chosen` names the criterion that chose the weight: "two
+        tasks", "oracle" for the score itself, "both", or nothing. `forgetting` is the mean drop of
+        the score from the end of a task to the end, over all tasks but the last. KL in nats, NLL in
+        nats a point, ECE in per cent; NLL and ECE only for classes, for chosen weights and weight
+        1. For numbers they would measure how well the first task fits the noise of all.
     """
-    model = Model.of(stream.tasks[0].sums)
-    has_classes = not stream.tasks[0].test.y.is_floating_point()
-    exact = exactly(stream, model)
+    model, score = Model.of(stream.tasks[0].sums), SCORES[stream.score]
+    *_, exact = carry(stream, model, precisions(stream, model, FULL))
     lines: list[dict[str, Any]] = []
-    for shape, weights, posteriors in _sequences(stream, model):
-        weight_lines: list[dict[str, Any]] = []
-        kept: dict[float, Sequence[Carried | CarriedRadial]] = {}
-        for weight in weights:
-            kept[weight] = list(posteriors(weight))
-            weight_lines.append(_line(stream, model, exact[-1], kept[weight], weight))
+    for candidate in candidates(stream, model):
+        rows: list[dict[str, Any]] = []
+        kept: dict[float, list[Carried]] = {}
+        for weight in candidate.weights:
+            kept[weight] = list(candidate.posteriors(weight))
+            rows.append({"weight": weight} | _scores(stream, model, exact, kept[weight]))
             # Posteriors of other weights are dropped, as each may have D x D numbers.
-            kept = {w: kept[w] for w in _marked(weight_lines, stream) if w in kept}
+            kept = {w: kept[w] for w in _choose(rows, score.sign) if w in kept}
         common = {"stream": stream.name, "seed": seed, "scored_by": stream.score}
-        common["shape"] = shape.name
-        common["bytes"] = NUMBER_BYTES * (model.d * model.outputs + _numbers(shape, model))
-        for line in weight_lines:
-            after = kept.get(line["weight"]) if has_classes else None
-            whole = line | common | ({} if after is None else _certainty(stream, after))
-            lines.append({column: whole[column] for column in COLUMNS})
-        best = next(line for line in weight_lines if line["chosen"] in ("two tasks", "both"))
-        heading = SCORES[stream.score].heading
+        size = NUMBER_BYTES * (model.d * model.outputs + candidate.numbers)
+        for row in rows:
+            certain = _certainty(stream, kept.get(row["weight"]))
+            lines.append(common | {"shape": candidate.name} | row | certain | {"bytes": size})
+        best = next(row for row in rows if row["chosen"] in ("two tasks", "both"))
         say(
-            f"{stream.name} seed {seed}  {shape.name}: {heading} {best['score']:.3g} at weight "
-            f"{best['weight']:g}, KL {best['kl']:.3g} nats"
+            f"{stream.name} seed {seed}  {candidate.name}: {score.heading} {best['score']:.3g} at "
+            f"weight {best['weight']:g}, KL {best['kl']:.3g} nats"
         )
     return lines
 
 
-Posteriors = Callable[[float], Iterator[Carried | CarriedRadial]]
-
-
-def _sequences(
-    stream: LinearStream, model: Model
-) -> Iterator[tuple[Shape | RadialShape, Sequence[float], Posteriors]]:
-    for shape in shapes(model.d):
-        after = precisions(stream, model, shape)
-        weights = WEIGHTS if not isinstance(shape, Full) else (1.0,)
-        yield shape, weights, partial(carry, stream, model, after)
-    for radial in RADIAL:
-        if radial.grouping == "layer" and model.outputs == 1:
-            continue  # a layer of one unit
-        yield (
-            radial,
-            RADIAL_WEIGHTS if radial.corrected else WEIGHTS,
-            partial(carry_radial, stream, model, radial),
-        )
-
-
-def _numbers(shape: Shape | RadialShape, model: Model) -> int:
-    if isinstance(shape, RadialShape):
-        return shape.numbers(model.d, model.outputs)
-    return shape.numbers(model.d)
-
-
-def _line(
-    stream: LinearStream,
-    model: Model,
-    exact: Carried,
-    after: Sequence[Carried | CarriedRadial],
-    weight: float,
+def _scores(
+    stream: LinearStream, model: Model, exact: CarriedGaussian, after: Sequence[Carried]
 ) -> dict[str, Any]:
-    score, last = SCORES[stream.score], after[-1]
+    score = SCORES[stream.score]
 
-    def of(posterior: Carried | CarriedRadial, points: Any) -> float:
-        return score.of(points.phi.double() @ posterior.mean, points.y)
+    def score_of(posterior: Carried, points: Points) -> float:
+        return score.function(points.phi.double() @ posterior.mean, points.y)
 
-    final = [of(last, task.test) for task in stream.tasks]
-    learned = [of(q, task.test) for q, task in zip(after, stream.tasks, strict=True)]
-    sign = 1 if score.higher_is_better else -1
-    lost = [sign * (a - b) for a, b in zip(learned[:-1], final[:-1], strict=True)]
-    two = [of(after[1], task.validation) for task in stream.tasks[:2]]
+    final = [score_of(after[-1], task.test) for task in stream.tasks]
+    learned = [score_of(q, task.test) for q, task in zip(after, stream.tasks, strict=True)]
+    two = [score_of(after[1], task.validation) for task in stream.tasks[:2]]
+    lost = [score.sign * (a - b) for a, b in zip(learned[:-1], final[:-1], strict=True)]
     return {
-        "weight": weight,
         "chosen": "",
         "two_tasks": sum(two) / 2,
         "score": sum(final) / len(final),
         "forgetting": sum(lost) / len(lost),
-        "kl": last.divergence(exact, model.noise),
-        "nll": math.nan,
-        "ece": math.nan,
+        "kl": after[-1].divergence(exact, model.noise),
     }
 
 
-def _marked(lines: Sequence[dict[str, Any]], stream: LinearStream) -> set[float]:
+def _choose(rows: Sequence[dict[str, Any]], sign: int) -> set[float]:
     """Mark the weights that are best by two tasks and by the end; the smallest wins ties.
 
     Returns:
         These two weights, and 1.
     """
-    sign = 1 if SCORES[stream.score].higher_is_better else -1
-    for line in lines:
-        line["chosen"] = ""
-    by_two = max(lines, key=lambda line: sign * line["two_tasks"])
-    by_end = max(lines, key=lambda line: sign * line["score"])
+    for row in rows:
+        row["chosen"] = ""
+    by_two = max(rows, key=lambda row: sign * row["two_tasks"])
+    by_end = max(rows, key=lambda row: sign * row["score"])
     by_two["chosen"], by_end["chosen"] = "two tasks", "oracle"
     if by_two is by_end:
         by_two["chosen"] = "both"
     return {by_two["weight"], by_end["weight"], 1.0}
 
 
-def _certainty(stream: LinearStream, after: Sequence[Carried | CarriedRadial]) -> dict[str, float]:
-    """The NLL and the calibration error in the end, of classes."""
-    tests = [task.test for task in stream.tasks]
-    predictions = [after[-1].predict(points) for points in tests]
-    left_out = [
-        without_itself(q, task.some, unit_vectors(task.some.y, stream.outputs))
+def _certainty(stream: LinearStream, after: Sequence[Carried] | None) -> dict[str, float]:
+    """NLL and calibration error of classes in the end; nan for numbers or without posteriors."""
+    if after is None or stream.score == "rmse":
+        return {"nll": math.nan, "ece": math.nan}
+    learned = [
+        (q.outputs_without(task.calibration), task.calibration.y)
         for q, task in zip(after, stream.tasks, strict=True)
     ]
-    labels = [task.some.y for task in stream.tasks]
-    nll, ece = nll_and_ece(certainty(left_out, labels, predictions), tests)
-    return {"nll": nll, "ece": ece}
+    tests = [(after[-1].outputs(task.test), task.test.y) for task in stream.tasks]
+    return dict(zip(("nll", "ece"), nll_and_ece(learned, tests), strict=True))

@@ -3,48 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
 
 import pandas as pd
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure as Picture
+from matplotlib.figure import Figure
 
 from reports.family import Family
+from reports.figures import sheet_of
 from reports.price.measure import RADIAL
 from reports.price.scores import SCORES, Score
-from reports.price.shapes import Diagonal, Full
+from reports.price.shapes import DIAGONAL, FULL
 from vcl_radial.metrics.seeds import mean_and_standard_error
 from vcl_radial.reporting import markdown
-from vcl_radial.reporting.figures.drawing import key_line, logarithmic, sheet
+from vcl_radial.reporting.figures.drawing import key_line, logarithmic
 from vcl_radial.reporting.figures.style import method_styles
 from vcl_radial.reporting.rows import Difference
-from vcl_radial.runs.sections import (
-    Block,
-    Column,
-    Figure,
-    Report,
-    Section,
-    Table,
-    Text,
-    with_spread,
-)
+from vcl_radial.runs.sections import Table, with_spread
 
 FIGURE = "price"
-
-_INTRODUCTION = (
-    "One linear model on fixed features with Gaussian noise, learned task after task. Its exact "
-    "posterior is known, so that a shape of the carried posterior can be measured by what it "
-    "loses. The precision is the same for every output: a posterior by class and a "
-    "Kronecker-factored one are the full one here."
-)
-
-_COLUMNS = (
-    "The weight of the prior is chosen by held-out points of the first two tasks; in the column "
-    '"oracle" by the test points of all tasks in the end. KL is that of the carried posterior to '
-    "the exact one after the last task; where there are several tables, their median, and of all "
-    "else the mean. Mean ± standard error over seeds. p is that of the exact sign-flip test, by "
-    "Holm's correction over all tests of this page; fewer than six seeds have none."
-)
 
 _FAMILIES = ("full", "rank", "blocks", "diagonal", "radial")
 
@@ -79,59 +59,64 @@ def score_of(lines: pd.DataFrame) -> Score:
 
 
 def page(results: pd.DataFrame) -> str:
-    """The page, in Markdown."""
-    family = Family()
-    _sections(results, family)
+    """The page, in Markdown: its template filled with the numbers of every benchmark.
+
+    It is made twice: first all tests report their p-values, then they print corrected ones.
+    """
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent), undefined=StrictUndefined, trim_blocks=True
+    )
+    environment.filters["escaped"] = markdown.escaped
+    template, family = environment.get_template("page.jinja"), Family()
+    sections = [_section(name, lines, family) for name, lines in benchmarks(results).items()]
+    template.render(benchmarks=sections, diagonal=DIAGONAL.name)
     family.close()
-    return markdown.page(Report("The price of the approximation", _sections(results, family)))
+    return template.render(benchmarks=sections, diagonal=DIAGONAL.name)
 
 
-def _sections(results: pd.DataFrame, family: Family) -> list[Section]:
-    figure = Figure(FIGURE, None, "Score and KL over bytes")
-    parts = [Section("", [Text(_INTRODUCTION), figure, Text(_COLUMNS)])]
-    for name, lines in benchmarks(results).items():
-        seeds = len(set(lines["seed"]))
-        more = f", {len(set(lines['stream']))} tables" if "/" in lines["stream"].iloc[0] else ""
-        points = [*_sentences(lines, family), *_outliers(lines), *_origin(lines)]
-        blocks: list[Block] = [_table(lines), Text(points=points)]
-        parts.append(Section(f"{name} ({seeds} seeds{more})", blocks))
-    return parts
+def _section(name: str, lines: pd.DataFrame, family: Family) -> dict[str, Any]:
+    """The numbers of a benchmark by their names in the template."""
+    seconds = lines.drop_duplicates(["stream", "seed"])["seconds"].sum()
+    return {
+        "name": name,
+        "seeds": lines["seed"].nunique(),
+        "tables": lines["stream"].nunique(),
+        "table": markdown.table(_table(lines)),
+        "heading": score_of(lines).heading,
+        "differences": _differences(lines, family),
+        "peaks": _peaks(lines),
+        "worst": _worst(lines),
+        "command": f"{lines['command'].iloc[-1]} --seeds {lines['seed'].max() + 1}",
+        "settings": "; ".join(sorted(set(lines["settings"]))) or "those of the track",
+        "commits": ", ".join(sorted(set(map(str, lines["commit"])))),
+        "processors": ", ".join(sorted(set(map(str, lines["processor"])))),
+        "minutes": round(seconds / 60),
+    }
 
 
 def _table(lines: pd.DataFrame) -> Table:
     score = score_of(lines)
-    two, oracle = chosen(lines, "two tasks"), chosen(lines, "oracle")
-    has_classes = two["ece"].notna().any()
-    columns: list[Column | str] = [
-        Column("carried", is_text=True),
-        score.heading,
-        "oracle",
-        "KL (nats)",
-        *(["NLL (nats)", "ECE (%)"] if has_classes else []),
-        "forgetting",
-        "bytes",
-        "weight",
-    ]
-    rows = []
-    for shape in dict.fromkeys(two["shape"]):
-        group, best = two[two["shape"] == shape], oracle[oracle["shape"] == shape]
-        weight = group["weight"].median()
-        cells = [
-            shape,
-            _spread(group["score"], score.decimals),
-            _spread(best["score"], score.decimals),
-            _rounded(group["kl"].mean()),
-            *([_spread(group["nll"], 3), _spread(group["ece"], 1)] if has_classes else []),
-            _spread(group["forgetting"], score.decimals),
-            _rounded(group["bytes"].mean()),
-            f"{float(f'{weight:.3g}'):,.10g}",
-        ]
-        rows.append(cells)
-    return Table(columns, rows)
+    two = chosen(lines, "two tasks").groupby("shape", sort=False)
+    oracle = chosen(lines, "oracle").groupby("shape", sort=False)
+    cells = pd.DataFrame(
+        {
+            score.heading: two["score"].agg(_spread(score.decimals)),
+            "oracle": oracle["score"].agg(_spread(score.decimals)),
+            "KL (nats)": two["kl"].mean().map(_rounded),
+            "NLL (nats)": two["nll"].agg(_spread(3)),
+            "ECE (%)": two["ece"].agg(_spread(1)),
+            "forgetting": two["forgetting"].agg(_spread(score.decimals)),
+            "bytes": two["bytes"].mean().map(_rounded),
+            "weight": two["weight"].median().map(lambda w: f"{float(f'{w:.3g}'):,.10g}"),
+        }
+    )
+    if two["ece"].count().sum() == 0:
+        cells = cells.drop(columns=["NLL (nats)", "ECE (%)"])
+    return Table(["carried", *cells], cells.reset_index().to_numpy().tolist())
 
 
-def _spread(values: Iterable[float], digits: int) -> str:
-    return with_spread(*mean_and_standard_error(values), digits)
+def _spread(digits: int) -> Callable[[Iterable[float]], str]:
+    return lambda values: with_spread(*mean_and_standard_error(values), digits)
 
 
 def _rounded(value: float) -> str:
@@ -142,121 +127,75 @@ def _rounded(value: float) -> str:
     return f"{round(value, digits):,.{max(0, digits)}f}"
 
 
-def _sentences(lines: pd.DataFrame, family: Family) -> list[str]:
-    """The gain by the posterior's shape, beside its correlations."""
-    two, score = chosen(lines, "two tasks"), score_of(lines)
-    scores = two.pivot(index="seed", columns="shape", values="score")
-    if Diagonal.name not in scores:
-        return []
-    changes = {
+def _differences(lines: pd.DataFrame, family: Family) -> dict[str, Difference]:
+    """Scores of the full shape and of radial ones minus the diagonal's, in pairs of seeds."""
+    scores = chosen(lines, "two tasks").pivot(index="seed", columns="shape", values="score")
+    shapes = [FULL.name, *(radial.name for radial in RADIAL)] if DIAGONAL.name in scores else []
+    return {
         shape: Difference(
-            (scores[shape] - scores[Diagonal.name]).dropna().tolist(),
-            score.decimals,
+            (scores[shape] - scores[DIAGONAL.name]).dropna().tolist(),
+            score_of(lines).decimals,
             correct=family.corrected,
         )
-        for shape in (Full.name, *(radial.name for radial in RADIAL))
+        for shape in shapes
         if shape in scores
     }
-    by_shape = "; ".join(f"{shape} {change}" for shape, change in changes.items())
-    return [
-        f"In pairs of seeds, {score.heading} minus that of {Diagonal.name}: {by_shape}.",
-        *_peaks(lines),
-    ]
 
 
 def _peaks(lines: pd.DataFrame) -> list[str]:
-    """How coarse the grid of weights is for radial posteriors, and whether it holds their best."""
-    score, parts = score_of(lines), []
+    """Scores of radial shapes at the best weight and beside it: how coarse the weights are."""
+    score, peaks = score_of(lines), []
     for radial in RADIAL:
-        group = lines[lines["shape"] == radial.name]
-        scores = group.groupby("weight")["score"].mean()
+        scores = lines[lines["shape"] == radial.name].groupby("weight")["score"].mean()
         if scores.empty:
             continue
-        best = int((scores if score.higher_is_better else -scores).argmax())
+        best = int((score.sign * scores).argmax())
         around = scores.iloc[max(0, best - 1) : best + 2]
         values = ", ".join(f"{value:.{score.decimals}f}" for value in around)
         weights = ", ".join(f"{weight:,.10g}" for weight in around.index)
         last = ", the largest weight tried" if best == len(scores) - 1 else ""
-        parts.append(f"{radial.name} {values} (weights {weights}{last})")
-    if not parts:
-        return []
-    return [
-        "The grid of weights is coarse for radial posteriors; the mean over seeds at the best "
-        f"weight by test points and beside it: {'; '.join(parts)}."
-    ]
+        peaks.append(f"{radial.name} {values} (weights {weights}{last})")
+    return peaks
 
 
-def _outliers(lines: pd.DataFrame) -> list[str]:
-    """The table and seed with the largest error by the two tasks, which a mean would hide."""
-    if lines["stream"].nunique() == 1:
-        return []
+def _worst(lines: pd.DataFrame) -> str:
+    """The largest score by the two tasks with its table and seed, which a mean would hide."""
     kept = lines[lines["chosen"].isin(["two tasks", "both"])]
-    worst = kept.sort_values("score").iloc[-1]
-    table = str(worst["stream"]).partition("/")[2]
-    decimals = score_of(lines).decimals
-    return [
-        f"The largest error is {worst['score']:.{decimals}f}: {worst['shape']}, {table}, "
-        f"seed {worst['seed']}."
-    ]
+    worst = kept.loc[kept["score"].idxmax()]
+    table = worst["stream"].partition("/")[2]
+    score = f"{worst['score']:.{score_of(lines).decimals}f}"
+    return f"{score}: {worst['shape']}, {table}, seed {worst['seed']}"
 
 
-def _origin(lines: pd.DataFrame) -> list[str]:
-    """The origin of a benchmark's numbers."""
-    command, seeds = lines["command"].iloc[-1], max(lines["seed"]) + 1
-    settings = "; ".join(sorted(set(lines["settings"])))
-    commits = ", ".join(sorted(set(map(str, lines["commit"]))))
-    minutes = round(lines.drop_duplicates(["stream", "seed"])["seconds"].sum() / 60)
-    processors = ", ".join(sorted(set(map(str, lines["processor"]))))
-    return [
-        f"`{command} --seeds {seeds}`; features: {settings or 'those of the track'}; "
-        f"commit {commits}; one thread of {processors}, {minutes or 'less than 1'} "
-        f"minute{'s' * (minutes > 1)}"
-    ]
-
-
-def draw(results: pd.DataFrame) -> Picture:
+def draw(results: pd.DataFrame) -> Figure:
     """Draw score and KL over the carried bytes for every benchmark."""
+    styles = method_styles(_FAMILIES)
     all_lines = benchmarks(results)
-    colours = dict(
-        zip(_FAMILIES, (s.colour for s in method_styles(_FAMILIES).values()), strict=True)
-    )
     titles = [
         f"{name}: {heading}"
         for name, lines in all_lines.items()
         for heading in (score_of(lines).heading, "KL (nats)")
     ]
-    key = [key_line(name, colour) for name, colour in colours.items()]
-    notes = [
-        "mean over seeds, the prior's weight chosen on two tasks",
-        "the KL of full is 0: it has no dot",
-        "squares: radial by layer",
-        "hollow: radial of Eq. 44, diagonal of KL(p||q)",
-    ]
-    title = "The price of the approximation"
-    with sheet(title, notes, titles, per_line=2, width=3.2, height=2.2, key=key) as (
-        figure,
-        all_axes,
-    ):
+    key = [key_line(family, styles[family].colour) for family in _FAMILIES]
+    with sheet_of(__file__, titles=titles, key=key) as (figure, panels):
         for number, lines in enumerate(all_lines.values()):
             means = chosen(lines, "two tasks").groupby("shape", sort=False).mean(numeric_only=True)
-            for axes, value in zip(all_axes[2 * number :], ("score", "kl"), strict=False):
-                _panel(axes, means, value, colours)
+            for axes, value in zip(panels[2 * number :], ("score", "kl"), strict=False):
+                for family in _FAMILIES:
+                    of_family = means[means.index.str.startswith(family)].sort_values("bytes")
+                    _draw_family(axes, of_family, value, styles[family].colour)
+                axes.set_xlabel("bytes carried")
+                logarithmic(axes, "xy" if value == "kl" else "x")
     return figure
 
 
-def _panel(axes: Axes, means: pd.DataFrame, value: str, colours: dict[str, str]) -> None:
-    for family, colour in colours.items():
-        family_means = means[means.index.str.startswith(family)].sort_values("bytes")
-        if value == "kl":
-            family_means = family_means[family_means["kl"] > 0]
-        if family in ("rank", "blocks"):
-            axes.plot(family_means["bytes"], family_means[value], color=colour)
-        for shape, at, height in zip(
-            family_means.index, family_means["bytes"], family_means[value], strict=True
-        ):
-            marker = "s" if "layer" in shape else "o"
-            hollow = shape.endswith(("Eq. 44", "KL(p||q)"))
-            fill = "none" if hollow else colour
-            axes.plot(at, height, marker, color=colour, markersize=4, markerfacecolor=fill)
-    axes.set_xlabel("bytes carried")
-    logarithmic(axes, "xy" if value == "kl" else "x")
+def _draw_family(axes: Axes, means: pd.DataFrame, value: str, colour: str) -> None:
+    """Draw a dot for each shape, and a line through those that differ in size alone."""
+    if value == "kl":
+        means = means[means["kl"] > 0]
+    if means.index.str.startswith(("rank", "blocks")).all():
+        axes.plot(means["bytes"], means[value], color=colour)
+    for shape, size, height in zip(means.index, means["bytes"], means[value], strict=True):
+        hollow = shape.endswith(("Eq. 44", "KL(p||q)"))
+        look = {"markersize": 4, "markerfacecolor": "none" if hollow else colour}
+        axes.plot(size, height, "s" if "layer" in shape else "o", color=colour, **look)

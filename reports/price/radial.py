@@ -49,10 +49,6 @@ class RadialShape:
         """The name, with grouping and KL."""
         return f"radial by {self.grouping}" + ("" if self.corrected else ", Eq. 44")
 
-    def numbers(self, d: int, outputs: int) -> int:
-        """Number of carried scales, one per weight."""
-        return d * outputs
-
     def in_groups(self, weights: Tensor) -> Tensor:
         """Weights `[D, C]` as groups `[C, D]`, `[1, C D]` or `[C D, 1]`."""
         if self.grouping == "unit":

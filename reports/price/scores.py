@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
+import numpy as np
 from torch import Tensor
 
-from reports.price.tasks import Points
 from vcl_radial import metrics
 from vcl_radial.data.fundus.table import REFERABLE_FROM
 from vcl_radial.likelihoods.calibration import Sharpness
@@ -18,15 +18,15 @@ class Score(NamedTuple):
     """The score of a stream.
 
     Attributes:
-        of: function of outputs `[n, C]` and targets `[n]`.
+        function: function of outputs `[n, C]` and targets `[n]`.
         heading: heading of a table's column, with the unit.
-        higher_is_better: whether higher scores are better.
+        sign: 1 if higher scores are better, otherwise -1.
         decimals: decimals in a table.
     """
 
-    of: Callable[[Tensor, Tensor], float]
+    function: Callable[[Tensor, Tensor], float]
     heading: str
-    higher_is_better: bool = True
+    sign: int = 1
     decimals: int = 1
 
 
@@ -42,44 +42,27 @@ def _rmse(outputs: Tensor, y: Tensor) -> float:
 SCORES: Mapping[str, Score] = {
     "accuracy": Score(metrics.accuracy, "accuracy (%)"),
     "auc": Score(_auc, "AUC (%)"),
-    "rmse": Score(_rmse, "RMSE (standard deviations)", higher_is_better=False, decimals=3),
+    "rmse": Score(_rmse, "RMSE (standard deviations)", sign=-1, decimals=3),
 }
 
 
-class Prediction(NamedTuple):
-    """Predictions of a model for points.
+def nll_and_ece(
+    learned: Iterable[tuple[Tensor, Tensor]], tests: Iterable[tuple[Tensor, Tensor]]
+) -> tuple[float, float]:
+    """Mean over tasks of the NLL (nats) and the calibration error (per cent) of classes.
 
-    Attributes:
-        mean: mean of the outputs, `[n, C]`.
-        spread: 1 + h, the variance of a target in units of the noise, `[n]`.
-    """
-
-    mean: Tensor
-    spread: Tensor
-
-
-def certainty(
-    outputs: Sequence[Tensor], labels: Sequence[Tensor], predictions: Sequence[Prediction]
-) -> list[Tensor]:
-    """Log-probabilities of classes, log softmax(beta mean / spread), `[n, C]` for every prediction.
-
-    beta is what `vcl_radial.likelihoods.calibration` learns from the outputs.
+    Class probabilities are softmax(beta m / s) of outputs over their spread, m / s, with the beta
+    that `vcl_radial.likelihoods.calibration` learns.
 
     Args:
-        outputs: outputs for learned points, predicted as if they had not been learned.
-        labels: labels of these points.
-        predictions: predictions to calibrate.
+        learned: of every task, outputs over their spread of learned points `[n, C]`, predicted as
+            if these had not been learned, and their labels `[n]`.
+        tests: the same of test points.
     """
     sharpness = Sharpness()
-    for task_outputs, y in zip(outputs, labels, strict=True):
-        sharpness.observe(task_outputs, y)
-    beta = sharpness.beta
-    return [(beta * p.mean / p.spread[:, None]).log_softmax(1) for p in predictions]
-
-
-def nll_and_ece(log_probs: Sequence[Tensor], tasks: Sequence[Points]) -> tuple[float, float]:
-    """Mean over tasks of the NLL (nats) and the calibration error (per cent)."""
-    pairs = [(p, points.y) for p, points in zip(log_probs, tasks, strict=True)]
-    nll = sum(metrics.nll(p, y) for p, y in pairs)
-    ece = sum(metrics.expected_calibration_error(p, y) for p, y in pairs)
-    return nll / len(pairs), ece / len(pairs)
+    for outputs, y in learned:
+        sharpness.observe(outputs, y)
+    log_probs = [((sharpness.beta * outputs).log_softmax(1), y) for outputs, y in tests]
+    scores = [(metrics.nll(p, y), metrics.expected_calibration_error(p, y)) for p, y in log_probs]
+    nll, ece = np.mean(scores, axis=0).tolist()
+    return nll, ece

@@ -1,4 +1,4 @@
-"""The task sequences to measure and their features; nothing heavy is imported."""
+"""The task sequences to measure, and their features."""
 
 from __future__ import annotations
 
@@ -36,47 +36,37 @@ def plan(benchmarks: Sequence[str], seeds: Sequence[int], settings: dict[str, An
 
     Args:
         benchmarks: names or paths of benchmarks.
-        seeds: number of seeds of each; a table's seed is its split.
+        seeds: seeds of each; a table's seed is its split.
         settings: keys of the method and the stream.
 
     Raises:
         UserError: a benchmark or a key is unknown, or a benchmark is no task sequence.
     """
-    return [spec for name in benchmarks for seed in seeds for spec in _specs(name, seed, settings)]
+    return [spec for name in benchmarks for spec in _sequences(name, seeds, settings)]
 
 
-def _specs(benchmark: str, seed: int, settings: dict[str, Any]) -> list[Any]:
-    """One run, or one for each of the benchmark's tables."""
+def _sequences(benchmark: str, seeds: Sequence[int], settings: dict[str, Any]) -> list[Any]:
     track = catalogue.track_of(catalogue.load("benchmark", benchmark)).name
-    settings = {**SETTINGS.get(track, {}), **settings}
-    planned = planning.plan(benchmark, [METHOD], [seed], settings)
-    for spec in planned:
-        if spec.TRACK not in _HAS_ONE_TASK:
-            raise UserError(f"{benchmark}: is no task sequence of a model with fixed features")
-        if spec.recipe.options.get("features") == "first-task-body":
-            raise UserError(
-                "options.features = 'first-task-body' is trained, and here nothing is: choose "
-                "'random-relu' or 'patches'"
-            )
-    sequences = [spec for spec in planned if not _HAS_ONE_TASK[spec.TRACK](spec)]
-    if not sequences:
-        raise one_task(planned[0])
-    for spec in sequences:
-        if spec.TRACK == "continual" and not outside.is_named(spec.stream.kind):
-            check_one_head(spec, spec.stream.multi_head)
+    if track not in _HAS_ONE_TASK:
+        raise UserError("is no task sequence of a model with fixed features", benchmark)
+    planned = planning.plan(benchmark, [METHOD], seeds, {**SETTINGS.get(track, {}), **settings})
+    if planned[0].recipe.options.get("features") == "first-task-body":
+        raise UserError("is trained, and here nothing is; use 'patches'", "options.features")
+    # Tables are planned in slices, and at once.
+    sequences = [spec for spec in planned if not _HAS_ONE_TASK[track](spec)]
+    stream = getattr(planned[0], "stream", None)
+    decided = stream is not None and not outside.is_named(stream.kind)
+    check(benchmark, tasks=1 + bool(sequences), multi_head=decided and stream.multi_head)
     return sequences
 
 
-def one_task(spec: Any) -> UserError:
-    """The error of a benchmark that carries nothing."""
-    return UserError(f"{spec.benchmark}: has one task, and nothing is carried: name a sequence")
-
-
-def check_one_head(spec: Any, multi_head: bool) -> None:
-    """Check that all tasks share a head.
+def check(benchmark: str, tasks: int, multi_head: bool = False) -> None:
+    """Check that a benchmark has several tasks, which share a head.
 
     Raises:
-        UserError: each task has its own.
+        UserError: it has one task, or each task has its own head.
     """
+    if tasks < 2:
+        raise UserError("has one task, and nothing is carried: name a sequence", benchmark)
     if multi_head:
-        raise UserError(f"{spec.benchmark}: has a head for each task: name a stream with one head")
+        raise UserError("has a head for each task: name a stream with one head", benchmark)

@@ -7,8 +7,9 @@ and a Kronecker-factored one are exact here. A shape replaces P by one that take
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -17,101 +18,61 @@ _ROUNDS = 20
 _ENOUGH = 1e-4
 
 
-class Shape(ABC):
-    """A family of Gaussian posteriors, by the precision that they may have."""
-
-    name: str
-
-    @abstractmethod
-    def project(self, precision: Tensor, least: float) -> Tensor:
-        """The family's precision that takes the place of another one, `[D, D]`.
-
-        Args:
-            precision: P, of the posterior of a task.
-            least: the precision of the first prior, below which no diagonal one falls.
-        """
-
-    @abstractmethod
-    def numbers(self, d: int) -> int:
-        """How many numbers the precision of D features takes."""
-
-
-class Full(Shape):
-    """All of P: nothing is lost."""
-
-    name = "full"
-
-    def project(self, precision: Tensor, least: float) -> Tensor:
-        """P."""
-        return precision
-
-    def numbers(self, d: int) -> int:
-        """D (D + 1) / 2."""
-        return d * (d + 1) // 2
-
-
-class Diagonal(Shape):
-    """diag(P), the mean-field Gaussian of the least KL(q || p): what mean-field VCL carries.
-
-    An online diagonal Laplace approximation carries the same, as the likelihood is quadratic.
-    """
-
-    name = "diagonal, KL(q||p)"
-
-    def project(self, precision: Tensor, least: float) -> Tensor:
-        """diag(P)."""
-        return precision.diagonal().diag()
-
-    def numbers(self, d: int) -> int:
-        """D."""
-        return d
-
-
-class Moments(Shape):
-    """1 / diag(P^-1), the mean-field Gaussian of the least KL(p || q): the variances are exact."""
-
-    name = "diagonal, KL(p||q)"
-
-    def project(self, precision: Tensor, least: float) -> Tensor:
-        """diag(1 / diag(P^-1))."""
-        inverse = torch.cholesky_inverse(torch.linalg.cholesky(precision))
-        return inverse.diagonal().reciprocal().diag()
-
-    def numbers(self, d: int) -> int:
-        """D."""
-        return d
-
-
 @dataclass(frozen=True)
-class Blocks(Shape):
-    """P within blocks of features that follow one another, and nothing between them.
-
-    It is the posterior of the least KL(q || p) with independent blocks.
+class Shape:
+    """A family of Gaussian posteriors, by the precision that they may have.
 
     Attributes:
-        size: size of a block.
+        name: name of the shape.
+        project: the family's precision that replaces P, `[D, D]`, a function of P and of the
+            precision of the first prior, below which no diagonal one falls.
+        numbers: how many numbers the precision takes, a function of D.
     """
 
-    size: int
+    name: str
+    project: Callable[[Tensor, float], Tensor]
+    numbers: Callable[[int], int]
 
-    @property
-    def name(self) -> str:  # type: ignore[override]
-        """With the size."""
-        return f"blocks of {self.size}"
 
-    def project(self, precision: Tensor, least: float) -> Tensor:
-        """P, with zeros between blocks."""
-        block = torch.arange(len(precision)) // self.size
+FULL = Shape("full", lambda precision, least: precision, lambda d: d * (d + 1) // 2)
+"""All of P: nothing is lost."""
+
+DIAGONAL = Shape(
+    "diagonal, KL(q||p)", lambda precision, least: precision.diagonal().diag(), lambda d: d
+)
+"""diag(P), the mean-field Gaussian of the least KL(q || p): what mean-field VCL carries.
+
+An online diagonal Laplace approximation carries the same, as the likelihood is quadratic.
+"""
+
+
+def _keep_variances(precision: Tensor, least: float) -> Tensor:
+    inverse = torch.cholesky_inverse(torch.linalg.cholesky(precision))
+    return inverse.diagonal().reciprocal().diag()
+
+
+MOMENTS = Shape("diagonal, KL(p||q)", _keep_variances, lambda d: d)
+"""1 / diag(P^-1), the mean-field Gaussian of the least KL(p || q): the variances are exact."""
+
+
+def blocks(size: int) -> Shape:
+    """P within blocks of `size` successive features, and zeros between blocks.
+
+    It is the posterior of the least KL(q || p) with independent blocks.
+    """
+
+    def project(precision: Tensor, least: float) -> Tensor:
+        block = torch.arange(len(precision)) // size
         return precision * (block[:, None] == block)
 
-    def numbers(self, d: int) -> int:
-        """Half of each block and its diagonal."""
-        whole, rest = divmod(d, self.size)
-        return whole * self.size * (self.size + 1) // 2 + rest * (rest + 1) // 2
+    def numbers(d: int) -> int:
+        whole, rest = divmod(d, size)
+        return whole * FULL.numbers(size) + FULL.numbers(rest)
+
+    return Shape(f"blocks of {size}", project, numbers)
 
 
-@dataclass(frozen=True)
-class LowRank(Shape):
+def low_rank(rank: int) -> Shape:
     """diag(psi) + U'U with R rows, of the least KL(q || p).
 
     2 KL(q || p) = log det Q + tr(P Q^-1) + constant for a precision Q of q, which is the negative
@@ -120,44 +81,27 @@ class LowRank(Shape):
         U' = psi^1/2 V (Lambda - 1)^1/2 of the R largest eigenpairs of psi^-1/2 P psi^-1/2
         diag(Q) = diag(P)
 
-    and these two are iterated. The eigenpairs come from subspaces that go on from round to round.
-
-    Attributes:
-        rank: R.
+    and these two are iterated. Each round starts from the eigenvectors of the last one.
     """
-
-    rank: int
-
-    @property
-    def name(self) -> str:  # type: ignore[override]
-        """With the rank."""
-        return f"rank {self.rank}"
-
-    def project(self, precision: Tensor, least: float) -> Tensor:
-        """diag(psi) + U'U."""
-        rank = min(self.rank, len(precision))
-        diagonal = precision.diagonal()
-        psi, factor = diagonal, torch.zeros(rank, len(precision)).to(precision)
-        basis = _start(precision, rank)
-        for _ in range(_ROUNDS):
-            scale = psi.sqrt()
-            values, vectors, basis = _largest(precision / scale / scale[:, None], basis, rank)
-            factor = ((values - 1).clamp(min=0).sqrt() * vectors).T * scale
-            before = psi
-            psi = (diagonal - factor.square().sum(0)).clamp(min=least)
-            if float(((psi - before).abs() / before).mean()) < _ENOUGH:
-                break
-        return factor.T @ factor + psi.diag()
-
-    def numbers(self, d: int) -> int:
-        """D (R + 1)."""
-        return d * (min(self.rank, d) + 1)
+    return Shape(f"rank {rank}", partial(_factorise, rank), lambda d: d * (min(rank, d) + 1))
 
 
-def _start(precision: Tensor, rank: int) -> Tensor:
-    more = min(len(precision), rank + 8)
-    draw = torch.Generator().manual_seed(0)
-    return torch.randn(len(precision), more, generator=draw, dtype=torch.float64)
+def _factorise(rank: int, precision: Tensor, least: float) -> Tensor:
+    """diag(psi) + U'U."""
+    rank = min(rank, len(precision))
+    psi = diagonal = precision.diagonal()
+    factor = torch.zeros(rank, len(precision)).to(precision)
+    columns, draw = min(len(precision), rank + 8), torch.Generator().manual_seed(0)
+    basis = torch.randn(len(precision), columns, generator=draw, dtype=torch.float64)
+    for _ in range(_ROUNDS):
+        scale = psi.sqrt()
+        values, vectors, basis = _largest(precision / scale / scale[:, None], basis, rank)
+        factor = ((values - 1).clamp(min=0).sqrt() * vectors).T * scale
+        before = psi
+        psi = (diagonal - factor.square().sum(0)).clamp(min=least)
+        if float(((psi - before).abs() / before).mean()) < _ENOUGH:
+            break
+    return factor.T @ factor + psi.diag()
 
 
 def _largest(matrix: Tensor, basis: Tensor, rank: int) -> tuple[Tensor, Tensor, Tensor]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from reports.price.sequences import check_one_head, one_task
+from reports.price.sequences import check
 from reports.price.tasks import LinearStream, LinearTask, Points, unit_vectors
 from vcl_radial.likelihoods import Gaussian
 from vcl_radial.likelihoods.predict import seeded_rng
@@ -18,17 +18,33 @@ from vcl_radial.runs import planning
 from vcl_radial.tracks.methods import make_method
 
 FEATURES = "the body of naive after the first site"
-"""Those of photographs, whatever the settings."""
+"""The features of photographs, whatever the settings."""
 
 HELD_OUT = 0.1
-"""The share of a slice of a table that the prior's weight is chosen on."""
+"""Fraction of a slice of a table on which the prior's weight is chosen."""
 
 _ROWS = 2048
-_SOME = 1000
+_CALIBRATION = 1000
 _CPU = torch.device("cpu")
 
-Rows = tuple[Tensor, Tensor]
+Batches = Iterator[tuple[Tensor, Tensor]]
 """Inputs `[n, ...]` and targets `[n]`."""
+
+
+class _Source(NamedTuple):
+    """The rows of a task sequence, and the features of the model.
+
+    Attributes:
+        score: name of the score.
+        outputs: number of outputs, C.
+        model: the model with `phi`, the features.
+        tasks: learned, held-out and test rows of every task.
+    """
+
+    score: str
+    outputs: int
+    model: Any
+    tasks: Sequence[tuple[Batches, Batches, Batches]]
 
 
 def name_of(spec: Any) -> str:
@@ -44,70 +60,58 @@ def stream_of(spec: Any, data_dir: Path | None = None) -> LinearStream:
         UserError: the stream has one task, or a head for each.
         DataError: a data file is missing or damaged.
     """
-    stream = _STREAMS[spec.TRACK](spec, data_dir)
-    if len(stream.tasks) < 2:
-        raise one_task(spec)
-    return stream
+    source = _SOURCES[spec.TRACK](spec, data_dir)
+    check(spec.benchmark, len(source.tasks))
+    tasks = [_task(source.model, source.outputs, *parts) for parts in source.tasks]
+    return LinearStream(name_of(spec), source.score, tasks)
 
 
-def _images(spec: Any, data_dir: Path | None) -> LinearStream:
+def _images(spec: Any, data_dir: Path | None) -> _Source:
     from vcl_radial.tracks.continual.networks import make_network, stream_for
 
     stream = stream_for(spec.stream, spec.recipe, data_dir, spec.seed)
-    check_one_head(spec, stream.multi_head)
+    check(spec.benchmark, len(stream.task_names), stream.multi_head)
     with seeded_rng(spec.seed, _CPU):
         model: Any = make_method(spec.recipe, make_network(stream, spec.recipe)).network
 
-    def part(task: int, split: Any) -> Rows:
-        return stream.inputs(task, split), stream.labels(task, split)
+    def part(task: int, split: Any) -> Batches:
+        return _batches(stream.inputs(task, split), stream.labels(task, split))
 
-    model.features.fit(lambda: (x for x, _ in _pieces(*part(0, "train"))))
+    model.features.fit(lambda: (x for x, _ in part(0, "train")))
     tasks = [
-        _task(
-            name,
-            model,
-            stream.n_classes,
-            _pieces(*part(number, "train")),
-            _pieces(*part(number, "validation")),
-            _joined(model, _pieces(*part(number, "test"))),
-        )
-        for number, name in enumerate(stream.task_names)
+        (part(task, "train"), part(task, "validation"), part(task, "test"))
+        for task in range(len(stream.task_names))
     ]
-    return LinearStream(name_of(spec), "accuracy", stream.n_classes, tasks)
+    return _Source("accuracy", stream.n_classes, model, tasks)
 
 
-def _table(spec: Any, data_dir: Path | None) -> LinearStream:
+def _table(spec: Any, data_dir: Path | None) -> _Source:
     from vcl_radial.tracks.networks import network_of_rows
     from vcl_radial.tracks.regression.data import load_data
     from vcl_radial.tracks.regression.sequence import slices
     from vcl_radial.tracks.regression.training import LaneSplits
 
-    data = load_data(spec.data, data_dir)
+    data, recipe = load_data(spec.data, data_dir), spec.recipe
     lanes = LaneSplits(data, [spec.seed])
     x, y = lanes.train.x[0], lanes.train.y[0]
-    recipe = spec.recipe
     with seeded_rng(spec.seed, _CPU):
         network = network_of_rows(recipe, x.shape[1], 1, hidden=recipe.hidden or [data.hidden])
         model: Any = make_method(recipe, network, likelihood=Gaussian()).network
         in_order = [rows[torch.randperm(len(rows))] for rows in slices(x, spec.data.slices or 1)]
     parts = [rows.tensor_split([max(1, round(HELD_OUT * len(rows)))]) for rows in in_order]
     model.features.fit(lambda: torch.split(x[parts[0][1]], _ROWS))
-    test = _joined(model, _pieces(lanes.test.x[0], lanes.test.y[0]))
     tasks = [
-        _task(
-            f"slice {number + 1}",
-            model,
-            1,
-            _pieces(x[learned], y[learned]),
-            _pieces(x[held_out], y[held_out]),
-            test,
+        (
+            _batches(x[learned], y[learned]),
+            _batches(x[held_out], y[held_out]),
+            _batches(lanes.test.x[0], lanes.test.y[0]),
         )
-        for number, (held_out, learned) in enumerate(parts)
+        for held_out, learned in parts
     ]
-    return LinearStream(name_of(spec), "rmse", 1, tasks)
+    return _Source("rmse", 1, model, tasks)
 
 
-def _photographs(spec: Any, data_dir: Path | None) -> LinearStream:
+def _photographs(spec: Any, data_dir: Path | None) -> _Source:
     """With the body of a network that was trained on the first site, `FEATURES`."""
     from vcl_radial.data.fundus import evaluation_batches
     from vcl_radial.data.fundus.table import GRADES
@@ -123,7 +127,7 @@ def _photographs(spec: Any, data_dir: Path | None) -> LinearStream:
     body = Body(trainer.method.network)
     model = FeatureModel(body, torch.nn.Identity, multi_head=False)
 
-    def pieces(site: Any, rows: Any) -> Iterator[Rows]:
+    def part(site: Any, rows: Any) -> Batches:
         levels = targets(naive.recipe, site.data)
         batches = evaluation_batches(
             site.data, rows, 128, normalisation=site.normalisation, targets=levels
@@ -131,53 +135,40 @@ def _photographs(spec: Any, data_dir: Path | None) -> LinearStream:
         return ((batch.x, batch.y) for batch in batches)
 
     tasks = [
-        _task(
-            site.name,
-            model,
-            len(GRADES),
-            pieces(site, site.split.train),
-            pieces(site, site.split.validation),
-            _joined(model, pieces(site, site.split.test)),
+        (
+            part(site, site.split.train),
+            part(site, site.split.validation),
+            part(site, site.split.test),
         )
         for site in sites
     ]
-    return LinearStream(name_of(spec), "auc", len(GRADES), tasks)
+    return _Source("auc", len(GRADES), model, tasks)
 
 
-_STREAMS: dict[str, Callable[[Any, Path | None], LinearStream]] = {
+_SOURCES: dict[str, Callable[[Any, Path | None], _Source]] = {
     "continual": _images,
     "regression": _table,
     "retinopathy": _photographs,
 }
 
 
-def _pieces(x: Tensor, y: Tensor) -> Iterator[Rows]:
+def _batches(x: Tensor, y: Tensor) -> Batches:
     return zip(torch.split(x, _ROWS), torch.split(y, _ROWS), strict=True)
 
 
 @torch.no_grad()
-def _joined(model: Any, pieces: Iterator[Rows]) -> Points:
-    parts = [(model.phi(x), y) for x, y in pieces]
-    return Points(torch.cat([p for p, _ in parts]), torch.cat([y for _, y in parts]))
-
-
 def _task(
-    name: str,
-    model: Any,
-    outputs: int,
-    learned: Iterator[Rows],
-    held_out: Iterator[Rows],
-    test: Points,
+    model: Any, outputs: int, learned: Batches, held_out: Batches, test: Batches
 ) -> LinearTask:
-    some: list[Points] = []
+    parts, validation, test_parts = (
+        [(model.phi(x), y) for x, y in batches] for batches in (learned, held_out, test)
+    )
+    like = torch.zeros(parts[0][0].shape[1], outputs, dtype=torch.float64)
+    sums = Sums.over(((phi, unit_vectors(y, outputs)) for phi, y in parts), like)
+    step = max(1, sums.count // _CALIBRATION)
+    calibration = [(phi[::step], y[::step]) for phi, y in parts]
+    return LinearTask(sums, _joined(calibration), _joined(validation), _joined(test_parts))
 
-    def batches() -> Iterator[tuple[Tensor, Tensor]]:
-        for piece in learned:
-            some.append(_joined(model, iter([piece])))
-            yield some[-1].phi, unit_vectors(some[-1].y, outputs)
 
-    like = torch.zeros(test.phi.shape[1], outputs, dtype=torch.float64)
-    sums = Sums.over(batches(), like)
-    step = max(1, sums.count // _SOME)
-    few = Points(torch.cat([p.phi[::step] for p in some]), torch.cat([p.y[::step] for p in some]))
-    return LinearTask(name, sums, few, _joined(model, held_out), test)
+def _joined(parts: Sequence[tuple[Tensor, Tensor]]) -> Points:
+    return Points(torch.cat([phi for phi, _ in parts]), torch.cat([y for _, y in parts]))

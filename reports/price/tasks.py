@@ -29,16 +29,14 @@ class LinearTask:
     """A task as a linear model sees it.
 
     Attributes:
-        name: name of the task.
         sums: sums of the learned points.
-        some: the learned points that calibrate predictions.
+        calibration: learned points that calibrate predictions.
         validation: points that are held out.
         test: points that are scored on.
     """
 
-    name: str
     sums: Sums
-    some: Points
+    calibration: Points
     validation: Points
     test: Points
 
@@ -49,14 +47,12 @@ class LinearStream:
 
     Attributes:
         name: name of the benchmark, and of the table if it has several.
-        score: what it is scored by, a name of `reports.price.scores.SCORES`.
-        outputs: C, of the model.
+        score: name of its score in `reports.price.scores.SCORES`.
         tasks: the tasks in order.
     """
 
     name: str
     score: str
-    outputs: int
     tasks: Sequence[LinearTask]
 
 

@@ -8,7 +8,7 @@ from reports.seeds.pruning.lenet.network import (
     PointLeNet,
     PrunedLeNet,
 )
-from reports.seeds.pruning.lenet.start import RDPStart
+from reports.seeds.pruning.settings import LeNetRecipe
 from vcl_radial.nn import kl_divergence
 
 
@@ -61,9 +61,8 @@ def test_an_input_goes_with_its_filter_and_a_filter_with_its_last_input():
 
 
 def test_a_bayesian_network_starts_at_the_point_estimates_and_scatters_about_them(point):
-    start = RDPStart("double", 0.999, 1e-3, 1.0, 0.9)
-    row = RDPStart("row", 0.999, 1e-3, 1.0, 0.9)
-    network = BayesianLeNet(point, {"conv1": row, "conv2": start, "fc1": start, "fc2": start})
+    recipe = LeNetRecipe(length=0.999, spread=1e-3, prior_scale=1.0, prior_length=0.9)
+    network = BayesianLeNet(point, recipe)
     for name, (weight, bias) in network.means().items():
         expected = getattr(point, name)
         torch.testing.assert_close(weight, expected.weight, rtol=1e-3, atol=1e-5)

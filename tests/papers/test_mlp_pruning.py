@@ -25,16 +25,13 @@ def recipe(name, **keys):
     return run.recipe
 
 
-def layers(seed=0, sizes=((5, 7), (3, 5))):
+def parameters(seed=0, shapes=((7, 5), (7,), (5, 3), (5,))):
     generator = torch.Generator().manual_seed(seed)
-    return [
-        (torch.randn(out, into, generator=generator), torch.randn(out, generator=generator))
-        for out, into in sizes
-    ]
+    return [torch.randn(shape, generator=generator) for shape in shapes]
 
 
-def flat(of_layers):
-    return torch.cat([part.flatten() for layer in of_layers for part in layer])
+def flat(tensors):
+    return torch.cat([tensor.flatten() for tensor in tensors])
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +41,7 @@ def digits():
 
 @given(st.floats(0, 100), st.integers(0, 9))
 def test_the_share_goes_and_those_that_stay_have_higher_ratios(share, seed):
-    means, ratios = layers(seed), [(w.abs(), b.abs()) for w, b in layers(seed + 100)]
+    means, ratios = parameters(seed), [w.abs() for w in parameters(seed + 100)]
     left = flat(pruned(means, ratios, share))
     gone = left == 0
     assert int(gone.sum()) == int(share / 100 * len(left))
@@ -55,27 +52,24 @@ def test_the_share_goes_and_those_that_stay_have_higher_ratios(share, seed):
 
 
 def test_without_scales_a_weight_counts_by_its_size():
-    means = layers()
-    ones = [(torch.ones_like(w), torch.ones_like(b)) for w, b in means]
+    means = parameters()
+    ones = [torch.ones_like(mean) for mean in means]
     assert torch.equal(flat(signal_to_noise(means, None)), flat(signal_to_noise(means, ones)))
 
 
 def test_no_common_factor_of_the_scales_changes_the_order():
     """So N, which scales BAdam's precision, does not matter (Appendix D.2)."""
-    means, scales = layers(0), [(w.abs(), b.abs()) for w, b in layers(1)]
-    wider = [(1000 * w, 1000 * b) for w, b in scales]
+    means, scales = parameters(0), [w.abs() for w in parameters(1)]
+    wider = [1000 * scale for scale in scales]
     a, b = (pruned(means, signal_to_noise(means, s), 50) for s in (scales, wider))
     assert torch.equal(flat(a), flat(b))
 
 
 def test_a_weight_that_no_gradient_ever_moved_goes_first():
     weight = torch.tensor([[5.0, 0.1]])
-    ratios = signal_to_noise(
-        [(weight, torch.ones(1))], [(torch.tensor([[math.inf, 0.01]]), torch.ones(1))]
-    )
-    assert pruned([(weight, torch.ones(1))], ratios, 40)[0][0].tolist() == [
-        [0.0, pytest.approx(0.1)]
-    ]
+    means, bias_scale = [weight, torch.ones(1)], torch.ones(1)
+    ratios = signal_to_noise(means, [torch.tensor([[math.inf, 0.01]]), bias_scale])
+    assert pruned(means, ratios, 40)[0].tolist() == [[0.0, pytest.approx(0.1)]]
 
 
 def test_the_ratio_of_a_weight_under_dropout_does_not_depend_on_the_weight():
@@ -93,13 +87,13 @@ def test_the_layers_read_off_are_the_network(name, digits):
     network = make_network(recipe(name, hidden=[12, 8]), digits).eval()
     if name == "badam":
         linears = [m for m in network.modules() if isinstance(m, torch.nn.Linear)]
-        read = [(m.weight, m.bias) for m in linears]
+        read = [p for m in linears for p in (m.weight, m.bias)]
     else:
         weights = [m.weights for m in network.modules() if hasattr(m, "weights")]
         for of_layer in weights:  # no noise: a draw is the mean
             for block in of_layer.posterior_blocks():
                 torch.nn.init.constant_(block.rho, -100.0)
-        read = [of_layer.mean() for of_layer in weights]
+        read = [mean for of_layer in weights for mean in of_layer.mean()]
     with torch.no_grad():
         torch.testing.assert_close(logits(read, digits.x[:9]), network(digits.x[:9]))
 
@@ -136,10 +130,10 @@ def test_vadam_forgets_its_initial_precision_where_no_gradient_comes(digits):
     trained = train(small("vadam", 2), digits, 0)
     x = digits.inputs(0, "train")
     never = x.abs().sum(0) == 0
-    precision = trained.scales[0][0][:, never] ** -2
+    precision = trained.scales[0][:, never] ** -2
     expected = 1 + LEFT / recipe("vadam").initial_noise ** 2
     torch.testing.assert_close(precision, torch.full_like(precision, expected), rtol=1e-3, atol=0)
-    assert float(trained.scales[0][0][:, ~never].std()) > 0
+    assert float(trained.scales[0][:, ~never].std()) > 0
 
 
 def test_badams_sigma_is_read_off_adam(digits):
@@ -147,7 +141,7 @@ def test_badams_sigma_is_read_off_adam(digits):
     trained = train(small("badam", 1), digits, 0)
     never = digits.inputs(0, "train").abs().sum(0) == 0
     assert bool(never.any())
-    first = trained.scales[0][0]
+    first = trained.scales[0]
     assert bool(torch.isinf(first[:, never]).all())
     assert bool(torch.isfinite(first[:, ~never]).any())
 

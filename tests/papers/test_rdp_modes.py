@@ -5,7 +5,8 @@ from scipy import optimize, stats
 
 from reports.seeds.pruning.lenet.modes import choose_cuts, log_modes, scores, units_above
 from reports.seeds.pruning.lenet.network import SETS
-from reports.seeds.pruning.lenet.start import RDPStart
+from reports.seeds.pruning.lenet.start import rdp_weights
+from reports.seeds.pruning.settings import LeNetRecipe
 from vcl_radial.nn.blocks import softplus
 from vcl_radial.nn.linear import he_normal
 
@@ -15,7 +16,8 @@ SIZES = {"conv1": 20, "conv2": 50, "inputs": 800, "hidden": 500}
 @pytest.fixture
 def block():
     torch.manual_seed(0)
-    rows = RDPStart("row", 0.9, 0.5, 1.0, 0.9).make_weights(he_normal(5, 40), None).rows
+    recipe = LeNetRecipe(length=0.9, spread=0.5, prior_scale=1.0, prior_length=0.9)
+    rows = rdp_weights(he_normal(5, 40), None, "row", recipe).rows
     with torch.no_grad():
         rows.loc += torch.randn_like(rows.loc)
         rows.rho += torch.randn_like(rows.rho)

@@ -6,12 +6,19 @@ import pandas as pd
 import pytest
 
 from reports.__main__ import main
+from reports.price import measure
 from reports.price.command import _command
 from reports.price.sequences import plan
-from vcl_radial.cli.arguments import parse_setting
+from vcl_radial.cli.arguments import DONE, FAILED, parse_setting
 from vcl_radial.errors import UserError
 
 SMALL = ("--set", "options.units=12")
+
+
+@pytest.fixture(autouse=True)
+def few_weights_and_shapes(monkeypatch):
+    monkeypatch.setattr(measure, "WEIGHTS", (1.0, 30.0))
+    monkeypatch.setattr(measure, "RADIAL", measure.RADIAL[2:3])
 
 
 def price(to, *arguments):
@@ -20,10 +27,10 @@ def price(to, *arguments):
 
 @pytest.mark.drawn
 def test_a_folder_has_table_page_and_picture_and_is_filled_once(tmp_path, capsys):
-    assert price(tmp_path) == 0
+    assert price(tmp_path) == DONE
     first = (tmp_path / "results.csv.gz").read_bytes()
     assert "rank 2: RMSE (standard deviations) 0." in capsys.readouterr().out
-    assert price(tmp_path) == 0
+    assert price(tmp_path) == DONE
     assert "rank 2" not in capsys.readouterr().out
     assert (tmp_path / "results.csv.gz").read_bytes() == first
     page = (tmp_path / "README.md").read_text()
@@ -37,8 +44,8 @@ def test_a_folder_has_table_page_and_picture_and_is_filled_once(tmp_path, capsys
 
 def test_a_page_that_no_price_wrote_stays(tmp_path, capsys):
     (tmp_path / "README.md").write_text("mine")
-    assert price(tmp_path) == 1
-    assert "README.md: exists, and this command has not written it" in capsys.readouterr().err
+    assert price(tmp_path) == FAILED
+    assert "README.md" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["README.md"]
     assert (tmp_path / "README.md").read_text() == "mine"
 
@@ -72,50 +79,43 @@ def test_the_command_of_a_page_can_be_pasted_into_a_shell(tmp_path):
     assert settings == {"data.sets": ["yacht"], "options.evidence": True}
 
 
-def test_more_seeds_are_added(tmp_path):
-    assert price(tmp_path) == 0
-    assert price(tmp_path, "--seeds", "2") == 0
-    assert set(pd.read_csv(tmp_path / "results.csv.gz")["seed"]) == {0, 1}
-
-
-def test_other_features_want_another_folder(tmp_path, capsys):
-    assert price(tmp_path) == 0
-    command = ["price", "diabetes-sequence", "--to", str(tmp_path), "--set", "options.units=9"]
-    assert main(command) == 1
-    assert "results.csv.gz: has diabetes-sequence" in capsys.readouterr().err
-    # Of the stream too, not of the features alone.
-    command = ["price", "diabetes-sequence", "--to", str(tmp_path), *SMALL, "data.slices=3"]
-    assert main(command) == 1
-    assert "and not with" in (error := capsys.readouterr().err)
-    assert "data.slices=3" in error
-
-
-def test_a_commit_of_digits_stays_as_it_is(tmp_path, monkeypatch):
+def test_more_seeds_are_added_and_a_commit_of_digits_stays_as_it_is(tmp_path, monkeypatch):
     monkeypatch.setattr("vcl_radial.runs.environment.loaded", lambda: "0123456789e1")
-    assert price(tmp_path) == 0
-    assert price(tmp_path, "--seeds", "2") == 0
+    assert price(tmp_path) == DONE
+    assert price(tmp_path, "--seeds", "2") == DONE
+    assert set(pd.read_csv(tmp_path / "results.csv.gz")["seed"]) == {0, 1}
     assert "commit 0123456789e1" in (tmp_path / "README.md").read_text()
 
 
-@pytest.mark.parametrize("benchmark", ["diabetes", "retinopathy-synthetic"])
-def test_a_benchmark_of_one_task_is_refused_before_its_data_are_read(benchmark):
-    with pytest.raises(UserError, match=f"{benchmark}: has one task, and nothing is carried"):
-        plan([benchmark], [0], {})
+def test_other_features_and_another_stream_want_another_folder(tmp_path, capsys):
+    assert price(tmp_path) == DONE
+    table = (tmp_path / "results.csv.gz").read_bytes()
+    command = ["price", "diabetes-sequence", "--to", str(tmp_path), "--set"]
+    for other in (["options.units=9"], [SMALL[1], "data.slices=3"]):
+        assert main([*command, *other]) == FAILED
+        assert f"{tmp_path / 'results.csv.gz'}: " in capsys.readouterr().err
+    assert (tmp_path / "results.csv.gz").read_bytes() == table
 
 
-def test_what_cannot_be_measured_is_said_in_a_line(tmp_path, capsys):
-    for benchmark, message in (
-        ("no-such", "unknown benchmark 'no-such'"),
-        ("diabetes", "has one task, and nothing is carried"),
-        ("bandit-mushroom", "is no task sequence"),
-        ("silhouette", "silhouette: is a method, not a benchmark"),
-        ("split-digits-multi-head", "has a head for each task"),
-    ):
-        assert main(["price", benchmark, "--to", str(tmp_path / "to")]) == 1
-        assert message in capsys.readouterr().err
-    trained = ["--set", "options.features=first-task-body"]
-    assert main(["price", "diabetes-sequence", "--to", str(tmp_path / "to"), *trained]) == 1
-    assert "is trained, and here nothing is" in capsys.readouterr().err
+@pytest.mark.parametrize(
+    ("benchmark", "settings", "key"),
+    [
+        ("diabetes", {}, "diabetes"),  # one task
+        ("retinopathy-synthetic", {}, "retinopathy-synthetic"),
+        ("bandit-mushroom", {}, "bandit-mushroom"),
+        ("split-digits-multi-head", {}, "split-digits-multi-head"),
+        ("diabetes-sequence", {"options.features": "first-task-body"}, "options.features"),
+    ],
+)
+def test_what_is_no_sequence_of_a_linear_model_is_refused_before_its_data_are_read(
+    benchmark, settings, key
+):
+    with pytest.raises(UserError) as error:
+        plan([benchmark], [0], settings)
+    assert error.value.key == key
+
+
+def test_a_damaged_table_is_named(tmp_path, capsys):
     (tmp_path / "results.csv.gz").write_text("stream,seed\nx,0\n")
-    assert price(tmp_path) == 1
-    assert "results.csv.gz: cannot be read" in capsys.readouterr().err
+    assert price(tmp_path) == FAILED
+    assert f"{tmp_path / 'results.csv.gz'}: " in capsys.readouterr().err

@@ -20,9 +20,9 @@ import torch
 from matplotlib.figure import Figure
 from torch import Tensor
 
+from reports.figures import curve, sheet_of
 from reports.papers.analysis import Analysis, Setting
 from reports.papers.texts import fill, of_one_run
-from reports.seeds.figures import curve, sheet_of
 from vcl_radial.errors import Diverged
 from vcl_radial.likelihoods.mixture import Mixture
 from vcl_radial.likelihoods.noise_precision import BATCH_STEP

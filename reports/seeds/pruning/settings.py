@@ -46,10 +46,10 @@ class LeNetRecipe(Settings):
         batch_size: images in a step; an incomplete batch is left out.
         learning_rate: Adam's, of directions and biases; falls to 0 as a cosine.
         radius_learning_rate: Adam's, of log radii, their scales and concentrations; likewise.
-        length: see `RDPStart`.
-        spread: see `RDPStart`.
-        prior_scale: see `RDPStart`.
-        prior_length: see `RDPStart`.
+        length: initial length of the mean directions.
+        spread: initial standard deviation of the logarithm of each factor of a squared radius.
+        prior_scale: gamma of the half-Cauchy prior.
+        prior_length: length of the prior's mean directions, which are those of the posterior.
         tolerance: largest rise of the validation error by pruning, in percentage points.
         eval_samples: weight draws of the predictive distribution of the whole network.
     """

@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.figure import Figure
 
+from reports.figures import curve, sheet_of
 from reports.papers.analysis import Analysis, Setting
 from reports.papers.texts import fill, listed
-from reports.seeds.figures import curve, sheet_of
 from reports.seeds.rdp.exact_bessel import Array, exact_ratio
 from vcl_radial.reporting.figures.drawing import (
     DASHED,
@@ -72,10 +72,10 @@ def analyse(setting: Setting) -> Analysis:
         z = v * np.geomspace(1e-2, 1e3, 401)
         for name, bounds in BOUNDS.items():
             curves.append(curve(_GAP, f"{name}, v = {v}", z, _gap(bounds(v, z))))
-    many = np.geomspace(1, 1000, 31 if setting.quick else 121)
+    orders = np.geomspace(1, 1000, 31 if setting.quick else 121)
     for name, bounds in BOUNDS.items():
-        gaps = [_gap(bounds(v, v * np.geomspace(1e-3, 1e3, 601))).max() for v in many]
-        curves.append(curve(_LARGEST, name, many, gaps))
+        gaps = [_gap(bounds(v, v * np.geomspace(1e-3, 1e3, 601))).max() for v in orders]
+        curves.append(curve(_LARGEST, name, orders, gaps))
     for name, bounds in BOUNDS.items():
         errors = []
         for v in ORDERS:

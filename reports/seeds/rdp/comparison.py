@@ -11,8 +11,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from reports.figures import curve
 from reports.papers.analysis import Setting
-from reports.seeds.figures import curve
 from reports.seeds.rdp.exact_bessel import Array
 from vcl_radial.reporting.figures.drawing import DASHED, Curve, find, key_line, logarithmic, sheet
 from vcl_radial.reporting.figures.style import INK

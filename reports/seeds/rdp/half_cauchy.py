@@ -15,9 +15,9 @@ import torch
 from matplotlib.figure import Figure
 from scipy import integrate, stats
 
+from reports.figures import curve, sheet_of
 from reports.papers.analysis import Analysis, Setting
 from reports.papers.texts import fill
-from reports.seeds.figures import curve, sheet_of
 from vcl_radial.posteriors.log_normal_radius import LogNormal
 from vcl_radial.reporting.figures.drawing import DASHED, RADIAL, Curve, find, key_line, legend, line
 

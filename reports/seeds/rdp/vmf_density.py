@@ -18,9 +18,9 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from scipy import stats
 
+from reports.figures import curve, sheet_of
 from reports.papers.analysis import Analysis, Setting
 from reports.papers.texts import fill
-from reports.seeds.figures import curve, sheet_of
 from vcl_radial.posteriors.von_mises_fisher import VonMisesFisher
 from vcl_radial.reporting.figures.drawing import Curve, dots, find, key_line, line
 from vcl_radial.reporting.figures.style import colour_map
@@ -53,14 +53,14 @@ def analyse(setting: Setting) -> Analysis:
     """Draw the density over the angle, and the share of directions within an angle of the mean."""
     draws = 20_000 if setting.quick else 500_000
     angle, within = np.linspace(-np.pi, np.pi, 721), np.linspace(0, np.pi, 361)
-    few = np.radians([5, 15, 30, 60, 90])
+    limits = np.radians([5, 15, 30, 60, 90])
     curves = []
     for kappa in CONCENTRATIONS:
         name, drawn = f"κ = {kappa}", np.abs(drawn_angles(kappa, draws))
         curves += [
             curve(_ANGLE, name, angle, density(angle, kappa)),
             curve(_SHARE, name, within, share_within(within, kappa)),
-            curve(_SHARE, f"{name}, draws", few, [(drawn <= limit).mean() for limit in few]),
+            curve(_SHARE, f"{name}, draws", limits, [(drawn <= limit).mean() for limit in limits]),
         ]
     return Analysis(curves=curves, figure=_figure(curves), **_texts(curves, draws))
 

@@ -13,9 +13,10 @@ from torch import Tensor, nn
 from torch.nn.functional import conv2d, linear, max_pool2d, relu
 
 from reports.seeds.pruning.lenet.size import CLASSES, KERNEL, WHOLE, Architecture
+from reports.seeds.pruning.lenet.start import rdp_weights
+from reports.seeds.pruning.settings import LeNetRecipe
 from vcl_radial.nn import BayesianConv2d, BayesianLinear, PointConv2d, PointLinear
 from vcl_radial.nn.grouping import Layer
-from vcl_radial.nn.weights import LayerSettings
 
 NAMES = ("conv1", "conv2", "fc1", "fc2")
 SETS = tuple(field.name for field in fields(Architecture))
@@ -44,7 +45,7 @@ class BayesianLeNet(PointLeNet):
 
     Args:
         start: the point network.
-        settings: the posteriors of the layers, by their names.
+        recipe: the start of the posteriors, see `rdp_weights`.
     """
 
     conv1: BayesianConv2d  # type: ignore[assignment]
@@ -52,16 +53,18 @@ class BayesianLeNet(PointLeNet):
     fc1: BayesianLinear  # type: ignore[assignment]
     fc2: BayesianLinear  # type: ignore[assignment]
 
-    def __init__(self, start: PointLeNet, settings: Mapping[str, LayerSettings]) -> None:
+    def __init__(self, start: PointLeNet, recipe: LeNetRecipe) -> None:
         super().__init__()
         self.conv1 = BayesianConv2d(1, WHOLE.conv1, KERNEL)
         self.conv2 = BayesianConv2d(WHOLE.conv1, WHOLE.conv2, KERNEL)
         self.fc1 = BayesianLinear(WHOLE.inputs, WHOLE.hidden)
         self.fc2 = BayesianLinear(WHOLE.hidden, CLASSES)
         for name in NAMES:
-            plain = getattr(start, name)
-            weight, bias = plain.weight.detach().clone(), plain.bias.detach().clone()
-            getattr(self, name).weights = settings[name].make_weights(weight, bias)
+            point = getattr(start, name)
+            weight, bias = point.weight.detach().clone(), point.bias.detach().clone()
+            # The one input channel of conv1 is no group to speak of: all weights are its column.
+            grouping = "row" if name == "conv1" else "double"
+            getattr(self, name).weights = rdp_weights(weight, bias, grouping, recipe)
 
     @torch.no_grad()
     def means(self) -> dict[str, Layer]:

@@ -148,11 +148,11 @@ def _gap(numbers: Mapping[str, Any], group: str) -> float:
     return bimodality_gap_fraction(numbers["modes"][group], numbers["cuts"][_SETS[group]])
 
 
-def _is_printed(row: Any, size: Architecture, more: int) -> bool:
-    """Whether the formula and so much more give a row's printed FLOPs and parameters, rounded."""
+def _is_printed(row: Any, size: Architecture, extra: int) -> bool:
+    """Whether the formula and so much extra give a row's printed FLOPs and parameters."""
     return (
-        abs(size.flops + more - row.flops) < 1000
-        and abs(size.parameters + more - row.parameters) < 1000
+        abs(size.flops + extra - row.flops) < 1000
+        and abs(size.parameters + extra - row.parameters) < 1000
     )
 
 
@@ -179,7 +179,7 @@ _COUNTS = ("FLOPs", "parameters")
 
 def _sizes(size: Architecture) -> list[str]:
     counts = (size.flops, size.parameters)
-    return [str(size), *(f"{count + more:,}" for more in (0, size.extra) for count in counts)]
+    return [str(size), *(f"{count + extra:,}" for extra in (0, size.extra) for count in counts)]
 
 
 def _spread(results: Sequence[LeNetResult], key: str) -> str:

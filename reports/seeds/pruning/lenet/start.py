@@ -9,11 +9,11 @@ from a length of 0.9, by nearly Banerjee's formula; the paper does not say.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from reports.seeds.pruning.settings import LeNetRecipe
 from vcl_radial.nn.blocks import inverse_softplus
 from vcl_radial.nn.rdp import RDPBlock, RDPSettings, RDPWeights
 from vcl_radial.posteriors.von_mises_fisher import concentration_for_length
@@ -22,42 +22,33 @@ _NOISE = 1e-6
 """Temporary length of a block's directions; small enough for any trained weights."""
 
 
-@dataclass(frozen=True)
-class RDPStart:
-    """How a layer's RDP starts, and its first prior.
+def rdp_weights(
+    weight: Tensor, bias: Tensor | None, grouping: str, recipe: LeNetRecipe
+) -> RDPWeights:
+    """The posterior over a layer's weights with these means, at its start.
 
-    Attributes:
+    Args:
+        weight: means of the weights.
+        bias: means of the biases, if any.
         grouping: "row", "column" or "double".
-        length: initial length of the mean directions.
-        spread: standard deviation of the logarithm of each factor of a squared radius.
-        prior_scale: gamma of the half-Cauchy prior.
-        prior_length: length of the prior's mean directions, which are those of the posterior.
+        recipe: lengths, spread and the prior's scale.
     """
+    settings = RDPSettings(grouping, _NOISE, recipe.prior_scale, recipe.prior_length)
+    weights = settings.make_weights(weight, bias)
+    for block in weights.factor_blocks().values():
+        _set(block, recipe)
+    return weights
 
-    grouping: str
-    length: float
-    spread: float
-    prior_scale: float
-    prior_length: float
 
-    def make_weights(self, weight: Tensor, bias: Tensor | None) -> RDPWeights:
-        """The posterior over a layer's weights with these means."""
-        settings = RDPSettings(self.grouping, _NOISE, self.prior_scale, self.prior_length)
-        weights = settings.make_weights(weight, bias)
-        for block in weights.factor_blocks().values():
-            self._set(block)
-        return weights
-
-    @torch.no_grad()
-    def _set(self, block: RDPBlock) -> None:
-        D = block.direction.shape[1]
-        before = block.posterior
-        block.log_concentration.fill_(math.log(concentration_for_length(self.length, D)))
-        block.rho.fill_(inverse_softplus(self.spread))
-        after = block.posterior
-        # The radii take up what the mean directions have lost, so that the means stay.
-        shrunk = (
-            (after.radius.mean() * after.direction.mean_length())
-            / (before.radius.mean() * before.direction.mean_length())
-        ).mean()
-        block.loc[:, -1] -= shrunk.log()
+@torch.no_grad()
+def _set(block: RDPBlock, recipe: LeNetRecipe) -> None:
+    D, before = block.direction.shape[1], block.posterior
+    block.log_concentration.fill_(math.log(concentration_for_length(recipe.length, D)))
+    block.rho.fill_(inverse_softplus(recipe.spread))
+    after = block.posterior
+    # The radii take up what the mean directions have lost, so that the means stay.
+    shrunk = (
+        (after.radius.mean() * after.direction.mean_length())
+        / (before.radius.mean() * before.direction.mean_length())
+    ).mean()
+    block.loc[:, -1] -= shrunk.log()

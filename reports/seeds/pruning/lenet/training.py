@@ -15,7 +15,6 @@ from torch.nn.functional import interpolate
 
 from reports.seeds.pruning.lenet.modes import all_log_modes, choose_cuts, scores, units_above
 from reports.seeds.pruning.lenet.network import BayesianLeNet, Kept, PointLeNet, PrunedLeNet
-from reports.seeds.pruning.lenet.start import RDPStart
 from reports.seeds.pruning.settings import LeNetData, LeNetRecipe, LeNetSpec
 from reports.seeds.pruning.training import PruningTraining
 from vcl_radial.data.streams.datasets import load_dataset
@@ -86,7 +85,7 @@ class LeNetTraining(PruningTraining):
             )
         self.device = x.device
         with seeded_rng(run.seed, self.device):
-            self.network = make_network(self.recipe).to(self.device)
+            self.network = BayesianLeNet(PointLeNet(), self.recipe).to(self.device)
             self._rng_states = _rng_states(self.device)
         self.optimizer = make_optimizer(self.network, self.recipe)
 
@@ -141,16 +140,6 @@ class LeNetTraining(PruningTraining):
         done, epochs = self.epoch, self.recipe.epochs
         message = f"epoch {min(done + 1, epochs)} of {epochs}"
         return Step(done, message, None, done, epochs, news, scalars=scalars or {}, at=done)
-
-
-def make_network(recipe: LeNetRecipe) -> BayesianLeNet:
-    """The network before training, with radii of rows and columns."""
-    settings = recipe.length, recipe.spread, recipe.prior_scale, recipe.prior_length
-    double = RDPStart("double", *settings)
-    # The one input channel of conv1 is no group to speak of: all its weights are its column.
-    rows = RDPStart("row", *settings)
-    starts = {"conv1": rows, "conv2": double, "fc1": double, "fc2": double}
-    return BayesianLeNet(PointLeNet(), starts)
 
 
 def prune(network: BayesianLeNet, recipe: LeNetRecipe, images: Images) -> dict[str, Any]:

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeAlias
 
 import torch
 from torch import Tensor
@@ -20,9 +19,6 @@ from torch.nn.functional import dropout, linear, relu
 
 from vcl_radial.likelihoods.predict import log_predictive
 from vcl_radial.metrics import accuracy
-
-Layer: TypeAlias = tuple[Tensor, Tensor]
-"""Numbers of a layer's weights `[out, in]` and biases `[out]`."""
 
 SHARES = (0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 96, 97, 98, 99, 99.2, 99.5, 99.7, 99.9)
 """Pruned, in per cent: those of the authors' published notebook."""
@@ -33,56 +29,50 @@ class Trained:
     """A network of fully connected layers whose weights have means and standard deviations.
 
     Attributes:
-        means: means of each layer.
-        scales: standard deviations of each layer; None if the method gives no order.
+        means: means of the weights `[out, in]` and the biases `[out]` of each layer in turn.
+        scales: standard deviations in the same order; None if the method gives no order.
         dropout: dropout rate in a prediction.
         samples: number of masks in a prediction.
     """
 
-    means: Sequence[Layer]
-    scales: Sequence[Layer] | None
+    means: Sequence[Tensor]
+    scales: Sequence[Tensor] | None
     dropout: float = 0.0
     samples: int = 1
 
 
-def signal_to_noise(means: Sequence[Layer], scales: Sequence[Layer] | None) -> list[Layer]:
+def signal_to_noise(means: Sequence[Tensor], scales: Sequence[Tensor] | None) -> list[Tensor]:
     """|mean| / sigma of every weight and bias; |mean| without scales, as if each sigma were 1."""
     if scales is None:
-        return [(weight.abs(), bias.abs()) for weight, bias in means]
-    return [
-        (weight.abs() / weight_scale, bias.abs() / bias_scale)
-        for (weight, bias), (weight_scale, bias_scale) in zip(means, scales, strict=True)
-    ]
+        return [mean.abs() for mean in means]
+    return [mean.abs() / scale for mean, scale in zip(means, scales, strict=True)]
 
 
-def pruned(means: Sequence[Layer], ratios: Sequence[Layer], share: float) -> list[Layer]:
+def pruned(means: Sequence[Tensor], ratios: Sequence[Tensor], share: float) -> list[Tensor]:
     """The network with the given share of its weights, in per cent, at zero."""
-    flat = torch.cat([part.flatten() for layer in ratios for part in layer])
+    flat = torch.cat([ratio.flatten() for ratio in ratios])
     kept = torch.ones_like(flat)
     kept[flat.argsort(stable=True)[: int(share / 100 * len(flat))]] = 0
-    parts = iter(torch.split(kept, [part.numel() for layer in means for part in layer]))
-    return [
-        (weight * next(parts).view_as(weight), bias * next(parts).view_as(bias))
-        for weight, bias in means
-    ]
+    masks = torch.split(kept, [mean.numel() for mean in means])
+    return [mean * mask.view_as(mean) for mean, mask in zip(means, masks, strict=True)]
 
 
-def logits(layers: Sequence[Layer], x: Tensor, rate: float = 0.0) -> Tensor:
+def logits(parameters: Sequence[Tensor], x: Tensor, rate: float = 0.0) -> Tensor:
     """Outputs `[B, C]` of a ReLU network at inputs `[B, D]`, hidden units dropped at this rate."""
-    *hidden, (weight, bias) = layers
-    for hidden_weight, hidden_bias in hidden:
+    *hidden, weight, bias = parameters
+    for hidden_weight, hidden_bias in zip(hidden[::2], hidden[1::2], strict=True):
         x = dropout(relu(linear(x, hidden_weight, hidden_bias)), rate)
     return linear(x, weight, bias)
 
 
 def accuracies(
-    trained: Trained, scales: Sequence[Layer] | None, x: Tensor, labels: Tensor
+    trained: Trained, scales: Sequence[Tensor] | None, x: Tensor, labels: Tensor
 ) -> list[float]:
     """Test accuracy in per cent at every share of `SHARES`, pruned by the ratio to these scales."""
     ratios = signal_to_noise(trained.means, scales)
     scores = []
     for share in SHARES:
-        layers = pruned(trained.means, ratios, share)
-        classify = partial(logits, layers, rate=trained.dropout)
+        parameters = pruned(trained.means, ratios, share)
+        classify = partial(logits, parameters, rate=trained.dropout)
         scores.append(accuracy(log_predictive(classify, x, trained.samples), labels))
     return scores

@@ -8,7 +8,7 @@ are in `methods/`.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -16,9 +16,9 @@ from typing import Any, cast
 import torch
 from avalanche.core import SupervisedPlugin
 from avalanche.training.plugins import EvaluationPlugin
-from torch import nn
+from torch import Tensor, nn
 
-from reports.seeds.pruning.mlp.pruning import Layer, Trained, accuracies
+from reports.seeds.pruning.mlp.pruning import Trained, accuracies
 from reports.seeds.pruning.settings import MLPData, MLPRecipe, MLPSpec
 from reports.seeds.pruning.training import PruningTraining
 from vcl_radial.data.streams import TensorStream, load_dataset, split_stream, to_avalanche
@@ -98,12 +98,17 @@ def train(
     network = strategy.network
     if recipe.posterior != "none":
         return Trained(*_variational(network))
+    points = [
+        parameter
+        for module in network.modules()
+        if isinstance(module, nn.Linear)
+        for parameter in (module.weight, module.bias)
+    ]
+    means = [parameter.detach() for parameter in points]
     if isinstance(network, GaussianNetwork):
-        names = {id(q.mean): q.precision.rsqrt() for q in network.posteriors([0]).values()}
-        linears = _linears(network)
-        scales = [(names[id(layer.weight)], names[id(layer.bias)]) for layer in linears]
-        return Trained(_point(linears), scales)
-    return Trained(_point(_linears(network)), None, recipe.dropout, recipe.mask_samples)
+        scales = {id(q.mean): q.precision.rsqrt() for q in network.posteriors([0]).values()}
+        return Trained(means, [scales[id(parameter)] for parameter in points])
+    return Trained(means, None, recipe.dropout, recipe.mask_samples)
 
 
 def make_network(recipe: MLPRecipe, stream: TensorStream) -> nn.Module:
@@ -116,22 +121,15 @@ def make_network(recipe: MLPRecipe, stream: TensorStream) -> nn.Module:
     return network
 
 
-def _linears(network: nn.Module) -> list[nn.Linear]:
-    return [module for module in network.modules() if isinstance(module, nn.Linear)]
-
-
-def _point(linears: Sequence[nn.Linear]) -> list[Layer]:
-    return [(layer.weight.detach(), layer.bias.detach()) for layer in linears]
-
-
 @torch.no_grad()
-def _variational(network: nn.Module) -> tuple[list[Layer], list[Layer]]:
-    """Means, and the standard deviations of single weights, layer by layer."""
-    means, scales = [], []
+def _variational(network: nn.Module) -> tuple[list[Tensor], list[Tensor]]:
+    """Means, and the standard deviations of single weights."""
+    means: list[Tensor] = []
+    scales: list[Tensor] = []
     for weights in variational_weights(network, [0]):
-        means.append(cast(Layer, weights.mean()))
         noise = [block.weight_noise() for block in weights.posterior_blocks()]
-        scales.append(cast(Layer, weights.split(noise)))
+        means += cast(tuple[Tensor, Tensor], weights.mean())
+        scales += cast(tuple[Tensor, Tensor], weights.split(noise))
     return means, scales
 
 
