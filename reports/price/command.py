@@ -89,7 +89,7 @@ def _price(options: argparse.Namespace) -> int:
             continue
         started = time.perf_counter()
         lines = measure(stream_of(spec, options.data_dir), spec.seed, partial(print, flush=True))
-        origin = {
+        origin: dict[str, Any] = {
             "command": _command(spec.benchmark, settings),
             "settings": stream_settings,
             "commit": environment.loaded() or "unknown",
@@ -116,7 +116,7 @@ def read(to: Path) -> pd.DataFrame:
     try:
         with open_text(path) as file:
             options: Any = {"keep_default_na": False, "na_values": ["nan"]}
-            table = pd.read_csv(file, dtype={"commit": str}, **options)
+            table: pd.DataFrame = pd.read_csv(file, dtype={"commit": str}, **options)
             return table.set_index(keys).reset_index()[[*table]]
     except (OSError, EOFError, zlib.error, ValueError, KeyError) as error:
         raise DataError(f"cannot be read ({error}); delete it, and measure again", path) from None

@@ -71,9 +71,9 @@ def candidates(stream: LinearStream, model: Model) -> Iterator[Candidate]:
         yield Candidate(shape.name, shape.numbers(model.d), weights, posteriors)
     for radial in RADIAL:
         if radial.grouping == "unit" or model.outputs > 1:
-            weights = RADIAL_WEIGHTS if radial.corrected else WEIGHTS
+            tried = RADIAL_WEIGHTS if radial.corrected else WEIGHTS
             posteriors_of = partial(carry_radial, stream, model, radial)
-            yield Candidate(radial.name, model.d * model.outputs, weights, posteriors_of)
+            yield Candidate(radial.name, model.d * model.outputs, tried, posteriors_of)
 
 
 @torch.no_grad()

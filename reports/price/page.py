@@ -161,7 +161,7 @@ def _peaks(lines: pd.DataFrame) -> list[str]:
 def _worst(lines: pd.DataFrame) -> str:
     """The largest score by the two tasks with its table and seed, which a mean would hide."""
     kept = lines[lines["chosen"].isin(["two tasks", "both"])]
-    worst = kept.loc[kept["score"].idxmax()]
+    worst = kept.sort_values("score").iloc[-1]
     table = worst["stream"].partition("/")[2]
     score = f"{worst['score']:.{score_of(lines).decimals}f}"
     return f"{score}: {worst['shape']}, {table}, seed {worst['seed']}"
@@ -197,5 +197,5 @@ def _draw_family(axes: Axes, means: pd.DataFrame, value: str, colour: str) -> No
         axes.plot(means["bytes"], means[value], color=colour)
     for shape, size, height in zip(means.index, means["bytes"], means[value], strict=True):
         hollow = shape.endswith(("Eq. 44", "KL(p||q)"))
-        look = {"markersize": 4, "markerfacecolor": "none" if hollow else colour}
+        look: dict[str, Any] = {"markersize": 4, "markerfacecolor": "none" if hollow else colour}
         axes.plot(size, height, "s" if "layer" in shape else "o", color=colour, **look)

@@ -54,7 +54,7 @@ def _sequences(benchmark: str, seeds: Sequence[int], settings: dict[str, Any]) -
         raise UserError("is trained, and here nothing is; use 'patches'", "options.features")
     # Tables are planned in slices, and at once.
     sequences = [spec for spec in planned if not _HAS_ONE_TASK[track](spec)]
-    stream = getattr(planned[0], "stream", None)
+    stream: Any = getattr(planned[0], "stream", None)
     decided = stream is not None and not outside.is_named(stream.kind)
     check(benchmark, tasks=1 + bool(sequences), multi_head=decided and stream.multi_head)
     return sequences

@@ -129,14 +129,14 @@ def _vadam(initial_noise: float) -> Predict:
 def methods() -> dict[str, tuple[Predict, Mapping[str, object]]]:
     """The prediction of each method, and the keys of its recipe that differ from BAdam's."""
     dropout = {"options": {"rate": DROPOUT}, "prior_scale": 10.0}
-    predictions = (
+    predictions: list[tuple[Predict, Mapping[str, object]]] = [
         (badam.predict, {}),
         (predict_by_laplace, {}),
         (vcl.predict, {"strategy": "vcl"}),
         (_vadam(VADAM_NOISE), VADAM_RECIPE),
         (predict_by_dropout, dropout),
         (vcl.predict, {"strategy": "vcl", "posterior": "radial"}),
-    )
+    ]
     return dict(zip(COLOURS, predictions, strict=True))
 
 

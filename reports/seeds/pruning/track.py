@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pandas as pd
 import torch
@@ -21,7 +21,7 @@ from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.folder import ENVIRONMENT, RunFolder
 from vcl_radial.runs.runner import perform
 from vcl_radial.runs.sections import Section, Table, Text
-from vcl_radial.runs.track import Objective, R, Track
+from vcl_radial.runs.track import Objective, Track
 from vcl_radial.runs.training import Step
 
 if TYPE_CHECKING:
@@ -61,17 +61,13 @@ class Pruning(Track[PruningSpec]):
         data = self.load(run.data, context.data_dir, torch.device(context.device))
         return self.training(run, data, report)
 
-    def scores_so_far(self, folder: RunFolder[PruningSpec]) -> dict[int, float]:
-        """Return no scores: a network is scored when it is pruned."""
-        return {}
-
     def score(self, folder: RunFolder[PruningSpec], objective: str) -> float | None:
         """The score of the pruned network, if there are validation images."""
         value = Result.of(folder).numbers.get(objective)
         return None if value is None else float(value)
 
     def chance(self, folder: RunFolder[PruningSpec]) -> float | None:
-        """The accuracy of a guess among ten classes."""
+        """The error of a guess among ten classes."""
         return 90.0
 
     def epochs(self, run: PruningSpec) -> int:
@@ -88,15 +84,15 @@ class Pruning(Track[PruningSpec]):
         return {"numbers": pd.DataFrame(single)}
 
     def sections(self, runs: Sequence[FinishedRun], data_dir: Path | None) -> list[Section]:
-        """The numbers of every run; the page of the paper's figure has more."""
-        tables = [
-            run.tables["numbers"].assign(method=run.method, seed=run.spec.seed) for run in runs
-        ]
-        table = (
-            pd.concat(tables).set_index(["method", "seed"]).reset_index().fillna("–").astype(str)
+        """A table of the numbers of every run."""
+        origins = [(run.method, run.spec.seed) for run in runs]
+        tables = pd.concat([run.tables["numbers"].astype(object) for run in runs]).fillna("–")
+        rows = [[*origin, *row] for origin, row in zip(origins, tables.to_numpy(), strict=True)]
+        table = Table(["method", "seed", *tables], [list(map(str, row)) for row in rows])
+        page = Text(
+            f"python -m reports {runs[0].spec.benchmark} compares such runs with the paper."
         )
-        page = Text(f"python -m reports {runs[0].spec.benchmark}: the paper beside these runs.")
-        return [Section("Numbers", [Table([*table], table.to_numpy().tolist()), page])]
+        return [Section("Numbers", [table, page])]
 
 
 class LeNetPruning(Pruning):
@@ -116,15 +112,15 @@ class MLPPruning(Pruning):
 
 
 @dataclass(frozen=True)
-class Result(Generic[R]):
+class Result:
     """A finished run: what was done, its numbers, and where they come from."""
 
-    run: R
+    run: Any
     numbers: Mapping[str, Any]
     environment: Mapping[str, Any]
 
     @classmethod
-    def of(cls, folder: RunFolder[PruningSpec]) -> Result[R]:
+    def of(cls, folder: RunFolder[PruningSpec]) -> Result:
         """The result in a folder of a finished run."""
         numbers, environment = (read_json(folder.path / name) for name in (NUMBERS, ENVIRONMENT))
         return cls(folder.run, numbers, environment)
@@ -151,7 +147,7 @@ def runs_of(
     return planning.plan(str(_HERE / f"{figure}.toml"), paths, seeds, settings)
 
 
-def results_of(figure: str, methods: Sequence[str], setting: Setting) -> list[Result[Any]]:
+def results_of(figure: str, methods: Sequence[str], setting: Setting) -> list[Result]:
     """Run the unfinished runs of a figure; return the results of all finished ones.
 
     Raises:
@@ -174,7 +170,7 @@ def results_of(figure: str, methods: Sequence[str], setting: Setting) -> list[Re
     return [Result.of(folder) for folder in finished]
 
 
-def minutes(results: Sequence[Result[Any]]) -> str:
+def minutes(results: Sequence[Result]) -> str:
     """Minutes of all trainings, and their device."""
     environments = [result.environment for result in results]
     total = sum(entry["seconds"] for entry in environments) / 60

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -12,16 +12,13 @@ from matplotlib.ticker import MaxNLocator
 from reports.papers.analysis import Analysis, Setting
 from reports.papers.texts import Rule, fill
 from reports.seeds.pruning.lenet.modes import GROUPS
-from reports.seeds.pruning.lenet.size import WHOLE, Architecture, published
-from reports.seeds.pruning.settings import LeNetSpec
+from reports.seeds.pruning.lenet.size import WHOLE, Architecture, Published, published
 from reports.seeds.pruning.track import Result, minutes, results_of
 from vcl_radial.metrics import mean_and_standard_error
 from vcl_radial.metrics.bimodality import bimodality_gap_fraction
 from vcl_radial.metrics.verdicts import verdict_of_figure, verdict_of_parts
 from vcl_radial.reporting.figures.drawing import DOTTED, RADIAL, Curve, sheet
 from vcl_radial.runs.sections import Column, Table, with_spread
-
-LeNetResult: TypeAlias = Result[LeNetSpec]
 
 _UNITS = {
     "conv1 rows": "filters",
@@ -56,7 +53,7 @@ def analyse(setting: Setting) -> Analysis:
     )
 
 
-def histograms(result: LeNetResult) -> list[Curve]:
+def histograms(result: Result) -> list[Curve]:
     """Counts of rows and columns by the log of their mode, the thresholds, and the scores."""
     numbers, seed = result.numbers, f"seed {result.run.seed}"
     curves = []
@@ -72,7 +69,7 @@ def histograms(result: LeNetResult) -> list[Curve]:
     return [*curves, Curve(seed, "scores", [*scores], [*map(float, scores.values())])]
 
 
-def draw(result: LeNetResult) -> Figure:
+def draw(result: Result) -> Figure:
     """The histograms of one seed with their thresholds: Fig. 7."""
     modes = {group: np.asarray(result.numbers["modes"][group]) for group in _UNITS}
     cuts = {group: result.numbers["cuts"][_SETS[group]] for group in _UNITS}
@@ -96,14 +93,14 @@ def draw(result: LeNetResult) -> Figure:
     return figure
 
 
-def _texts(results: Sequence[LeNetResult]) -> dict[str, Any]:
-    run, table = results[0].run, published()
-    rdp, rows = table.iloc[0], list(table.itertuples())
+def _texts(results: Sequence[Result]) -> dict[str, Any]:
+    run, rows = results[0].run, published()
+    rdp = rows[0]
     sizes = [_architecture(result) for result in results]
     errors = [result.numbers["error"] for result in results]
     flops = [size.flops + size.extra for size in sizes]
-    plain = [row for row in rows if _is_printed(row, row.architecture, 0)]
-    exact = [row for row in rows if _is_printed(row, row.architecture, row.architecture.extra)]
+    plain = [row for row in rows if _is_printed(row, 0)]
+    exact = [row for row in rows if _is_printed(row, row.architecture.extra)]
     gaps = {group: [_gap(result.numbers, group) for result in results] for group in _UNITS}
     shares = (
         f"{group} " + ", ".join(f"{100 * gap:.0f} %" for gap in group_gaps)
@@ -148,33 +145,32 @@ def _gap(numbers: Mapping[str, Any], group: str) -> float:
     return bimodality_gap_fraction(numbers["modes"][group], numbers["cuts"][_SETS[group]])
 
 
-def _is_printed(row: Any, size: Architecture, extra: int) -> bool:
+def _is_printed(row: Published, extra: int) -> bool:
     """Whether the formula and so much extra give a row's printed FLOPs and parameters."""
+    size = row.architecture
     return (
         abs(size.flops + extra - row.flops) < 1000
         and abs(size.parameters + extra - row.parameters) < 1000
     )
 
 
-def _architecture(result: LeNetResult) -> Architecture:
+def _architecture(result: Result) -> Architecture:
     return Architecture(*map(int, result.numbers["architecture"].split("-")))
 
 
-def _table(results: Sequence[LeNetResult]) -> Table:
+def _table(results: Sequence[Result]) -> Table:
     columns = [Column("method", is_text=True), Column("pruned architecture", is_text=True)]
-    columns += [Column(f"{kind}{end}") for end in ("", " as in Table 2") for kind in _COUNTS]
+    columns += [Column("FLOPs"), Column("parameters")]
+    columns += [Column("FLOPs as in Table 2"), Column("parameters as in Table 2")]
     rows = []
     for result in results:
         error = f"{result.numbers['error']:.2f}"
         rows.append([f"ours, seed {result.run.seed}", *_sizes(_architecture(result)), error])
-    for row in published().itertuples():
+    for row in published():
         printed = [f"{row.flops // 1000}K", f"{row.parameters // 1000}K"]
         rows.append([row.method, *_sizes(row.architecture)[:3], *printed, f"{row.error:.1f}"])
     rows.append(["not pruned", *_sizes(WHOLE), _spread(results, "error_before")])
     return Table([*columns, Column("error (%)")], rows)
-
-
-_COUNTS = ("FLOPs", "parameters")
 
 
 def _sizes(size: Architecture) -> list[str]:
@@ -182,5 +178,5 @@ def _sizes(size: Architecture) -> list[str]:
     return [str(size), *(f"{count + extra:,}" for extra in (0, size.extra) for count in counts)]
 
 
-def _spread(results: Sequence[LeNetResult], key: str) -> str:
+def _spread(results: Sequence[Result], key: str) -> str:
     return with_spread(*mean_and_standard_error(result.numbers[key] for result in results), 2)

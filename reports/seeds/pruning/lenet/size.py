@@ -9,10 +9,9 @@ left, hidden units.
 
 from __future__ import annotations
 
+import csv
 from dataclasses import dataclass
 from pathlib import Path
-
-import pandas as pd
 
 KERNEL, CLASSES = 5, 10
 _POSITIONS = (24 * 24, 8 * 8)
@@ -65,13 +64,21 @@ WHOLE = Architecture(20, 50, 800, 500)
 """LeNet-5-Caffe."""
 
 
-def published() -> pd.DataFrame:
-    """Table 2 of Oh et al. (2020), in its order.
+@dataclass(frozen=True)
+class Published:
+    """A row of Table 2: FLOPs and parameters as they are rounded there, the error in per cent."""
 
-    Returns:
-        The columns `method, architecture, flops, parameters, error`: FLOPs and parameters as they
-        are rounded there, the error in per cent.
-    """
-    table = pd.read_csv(Path(__file__).with_name("published.csv"))
-    units = [table.pop(name) for name in ("conv1", "conv2", "inputs", "hidden")]
-    return table.assign(architecture=[Architecture(*row) for row in zip(*units, strict=True)])
+    method: str
+    architecture: Architecture
+    flops: int
+    parameters: int
+    error: float
+
+
+def published() -> list[Published]:
+    """Table 2 of Oh et al. (2020), in its order."""
+    text = Path(__file__).with_name("published.csv").read_text(encoding="utf-8")
+    return [
+        Published(name, Architecture(*map(int, units)), int(flops), int(parameters), float(error))
+        for name, *units, flops, parameters, error in list(csv.reader(text.splitlines()))[1:]
+    ]

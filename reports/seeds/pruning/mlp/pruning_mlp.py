@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import pandas as pd
 from matplotlib.figure import Figure
@@ -13,14 +13,11 @@ from matplotlib.figure import Figure
 from reports.papers.analysis import Analysis, Setting
 from reports.papers.texts import Rule, fill
 from reports.seeds.pruning.mlp.pruning import SHARES
-from reports.seeds.pruning.settings import MLPSpec
 from reports.seeds.pruning.track import Result, description_of, minutes, results_of
 from vcl_radial.metrics import mean_and_standard_error
 from vcl_radial.metrics.verdicts import verdict_of_parts, verdicts_of_family
 from vcl_radial.reporting.figures.drawing import DASHED, Curve, key_line, line, near_100, sheet
 from vcl_radial.runs.sections import Column, Table, with_spread
-
-MLPResult: TypeAlias = Result[MLPSpec]
 
 RATIO, MAGNITUDE = "signal-to-noise", "magnitude"
 RUN_METHODS = {
@@ -70,7 +67,7 @@ def analyse(setting: Setting) -> Analysis:
     )
 
 
-def accuracies_of(results: Sequence[MLPResult]) -> pd.DataFrame:
+def accuracies_of(results: Sequence[Result]) -> pd.DataFrame:
     """The accuracies of all runs: columns `order, method, seed, share, accuracy`, in per cent."""
     tables = [
         pd.DataFrame({"share": SHARES, "accuracy": values}).assign(
@@ -88,9 +85,14 @@ def over_seeds(accuracies: pd.DataFrame) -> pd.DataFrame:
     """Columns `order, method, share, mean, error`: mean and standard error over seeds."""
     rows = [
         (*key, *mean_and_standard_error(group["accuracy"]))
-        for key, group in accuracies.groupby(["order", "method", "share"], sort=False)
+        for key, group in _groups(accuracies, "order", "method", "share")
     ]
     return pd.DataFrame(rows, columns=["order", "method", "share", "mean", "error"])
+
+
+def _groups(table: pd.DataFrame, *columns: str) -> Any:
+    """Tuples of values of columns with their rows, in the order of the table."""
+    return table.groupby(list(columns), sort=False)
 
 
 def _named(accuracies: pd.DataFrame) -> dict[str, str]:
@@ -102,7 +104,7 @@ def _named(accuracies: pd.DataFrame) -> dict[str, str]:
 def _mean_curves(means: pd.DataFrame) -> list[Curve]:
     """Mean accuracy over the pruned share; the band is a standard error, if there are seeds."""
     curves = []
-    for (order, method), group in means.groupby(["order", "method"], sort=False):
+    for (order, method), group in _groups(means, "order", "method"):
         mean, error = group["mean"], group["error"]
         curve = Curve(order, method, SHARES, mean.tolist())
         if error.notna().all():
@@ -114,10 +116,9 @@ def _mean_curves(means: pd.DataFrame) -> list[Curve]:
 
 def _seed_curves(accuracies: pd.DataFrame) -> list[Curve]:
     """The accuracies of every run, which are in the CSV file and not in the picture."""
-    keys = ["method", "seed", "order"]
     return [
         Curve(f"{order}, seed {seed}", method, SHARES, group["accuracy"].tolist())
-        for (method, seed, order), group in accuracies.groupby(keys, sort=False)
+        for (method, seed, order), group in _groups(accuracies, "method", "seed", "order")
     ]
 
 
@@ -160,7 +161,7 @@ def compare(accuracies: pd.DataFrame) -> tuple[dict[str, Any], dict[str, Rule]]:
     claimed = accuracies[accuracies["share"].isin(_CLAIMED_SHARES)]
     tables = {
         key: group.pivot(index="seed", columns="share", values="accuracy")
-        for key, group in claimed.groupby(["method", "order"])
+        for key, group in _groups(claimed, "method", "order")
     }
     others = [key for key in (("badam", MAGNITUDE), *_RIVALS.items()) if key in tables]
     badam = tables.get(("badam", RATIO))
@@ -192,15 +193,14 @@ def _table(means: pd.DataFrame, seeds: int) -> Table:
     """Accuracies at the published shares, ours above the authors'."""
     notebook = published()
     shares = list(dict.fromkeys(notebook["share"]))
+    printed = means[means["share"].isin(shares)]
     rows = [
         [RUN_METHODS[method], order, *map(_cell, group["mean"], group["error"])]
-        for (order, method), group in means[means["share"].isin(shares)].groupby(
-            ["order", "method"], sort=False
-        )
+        for (order, method), group in _groups(printed, "order", "method")
     ]
     rows += [
         ["BAdam, published notebook", order, *map(_cell, group["accuracy"])]
-        for order, group in notebook.groupby("order", sort=False)
+        for order, group in _groups(notebook, "order")
     ]
     columns = [Column("method", is_text=True), Column("order", is_text=True)]
     columns += [Column(f"{share:g} %") for share in shares]

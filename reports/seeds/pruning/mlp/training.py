@@ -111,9 +111,9 @@ def train(
     return Trained(means, None, recipe.dropout, recipe.mask_samples)
 
 
-def make_network(recipe: MLPRecipe, stream: TensorStream) -> nn.Module:
+def make_network(recipe: MLPRecipe, stream: TensorStream) -> Any:
     """The network before training."""
-    network = networks.make_network(stream, recipe)
+    network: Any = networks.make_network(stream, recipe)
     if recipe.dropout:
         # Before the ReLU, which a mask with its factor commutes with.
         layers = (nn.Sequential(layer, nn.Dropout(recipe.dropout)) for layer in network.body)
