@@ -21,16 +21,30 @@ def fails(
         named: what the message names besides, such as a row, a column, or the option of the fix.
         kind: the class.
     """
+    with refuses(*named, kind=kind) as caught:
+        yield caught
+    assert caught.value.key == str(at)
+    assert str(caught.value).startswith((f"{at}: ", f"{at} = "))
+
+
+@contextmanager
+def refuses(
+    *named: object, kind: type[VclRadialError] = UserError
+) -> Iterator[pytest.ExceptionInfo[VclRadialError]]:
+    """An error of just this class, which may have no key; its one line is as those of `fails`.
+
+    Args:
+        named: what the message names: the key or name at fault, its value, the option of the fix.
+        kind: the class.
+    """
     with pytest.raises(VclRadialError) as caught:
         yield caught
-    error, message = caught.value, str(caught.value)
-    assert type(error) is kind
-    assert error.key == str(at)
-    assert message.startswith((f"{at}: ", f"{at} = "))
+    message = str(caught.value)
+    assert type(caught.value) is kind
     assert "\n" not in message
     assert not message.endswith(".")
-    for word in named:
-        assert str(word) in message, message
+    for name in named:
+        assert str(name) in message, message
 
 
 def data_fails(at: object, *named: object):
