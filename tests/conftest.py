@@ -61,6 +61,24 @@ def _without_data():
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _compiled_library():
+    """It is loaded before a test names an empty cache folder, in which it would be compiled."""
+    from vcl_radial import native
+
+    native.library()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _few_resamples():
+    """The bootstrap over patients takes longer than a tiny training."""
+    from vcl_radial.tracks.retinopathy.scoring import score_table
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(score_table.__kwdefaults__, "resamples", 2)
+        yield
+
+
 @pytest.fixture
 def real_data(monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder with the published files."""

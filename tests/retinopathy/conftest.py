@@ -9,11 +9,11 @@ def cache(monkeypatch, tmp_path):
 
 
 @pytest.fixture
-def sites(cache):
+def sites():
     """Two, of which the second one's photographs are brighter."""
     return retinopathy_helpers.two_sites()
 
 
 @pytest.fixture
-def prepared(cache):
+def prepared():
     return retinopathy_helpers.prepared()

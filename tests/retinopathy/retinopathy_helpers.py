@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -59,6 +60,7 @@ def table(patients=40, shift=0, name="drawn"):
     return Photographs(name, tuple(rows), Drawn(bright), notice="noise, drawn by a test")
 
 
+@cache
 def pixels(**keys):
     """As they are drawn: the local normalisation would take their brightness away."""
     return load_pixels(
@@ -66,7 +68,8 @@ def pixels(**keys):
     )
 
 
-def prepared(patients=40, shifted=False):
+@cache
+def prepared(patients=20, shifted=False):
     data = pixels(patients=patients)
     split = split_by_patient(data.photographs, validation=0.2, test=0.3)
     others = {"idrid": pixels(patients=8, shift=40, name="shifted")} if shifted else {}
@@ -74,10 +77,11 @@ def prepared(patients=40, shifted=False):
     return Prepared("drawn", data, split, Normalisation.fit(data, split.train), notices, others)
 
 
+@cache
 def two_sites():
     """A second site whose photographs are brighter."""
     first = prepared()
-    second = pixels(shift=60, name="bright")
+    second = pixels(patients=20, shift=60, name="bright")
     split = split_by_patient(second.photographs, validation=0.2, test=0.3)
     return [replace(first, name="one"), replace(first, name="two", data=second, split=split)]
 
@@ -116,8 +120,8 @@ def finished_run(
             better = skill * (1.5 if number <= after else 0.5)
             logits = better * (2 * photographs.referable - 1) + rng.normal(0, 1, len(photographs))
             noise = rng.normal(0, 1, (draws, len(photographs)))
-            each = torch.from_numpy(logits + 1.5 * noise / (0.5 + abs(logits)))
-            log_draws = torch.stack([-each, each], -1).log_softmax(-1)
+            drawn = torch.from_numpy(logits + 1.5 * noise / (0.5 + abs(logits)))
+            log_draws = torch.stack([-drawn, drawn], -1).log_softmax(-1)
             shown = photographs
             if name == "odir-other":
                 ungraded = tuple(replace(row, grade=-1) for row in photographs.rows)
@@ -141,11 +145,11 @@ def finished_run(
     }
     files = {
         "predictions": predictions,
-        "scores": score_table(predictions, resamples=5),
+        "scores": score_table(predictions),
         "calibration": calibration_table(predictions),
         "history": pd.DataFrame(),
     }
-    texts = {f"{name}.csv": found.to_csv(index=False) for name, found in files.items()}
+    texts = {f"{name}.csv": frame.to_csv(index=False) for name, frame in files.items()}
     folder.finish({**texts, "environment.json": json.dumps(facts)})
     return folder
 

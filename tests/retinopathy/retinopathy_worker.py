@@ -24,12 +24,12 @@ def work(processes, out):
     seeds = []
     for _ in range(2):
         training.run_epoch(lambda: seeds.append(torch.initial_seed()))
-    found = {
+    trained = {
         "weights": training.network.state_dict(),
         "history": training.history,
         "seeds": seeds,
     }
-    torch.save(found, out / f"rank-{processes.rank}.pt")
+    torch.save(trained, out / f"rank-{processes.rank}.pt")
     run = Run(
         benchmark="b",
         method="m",

@@ -62,9 +62,10 @@ def test_in_prediction_features_are_standardised_by_all_batches_of_training():
     x = torch.randn(8, 10, 1, 16, 16)
     for batch in x:
         network(batch)
-    found = network.eval()(x.flatten(0, 1))
-    torch.testing.assert_close(found.mean(0), torch.zeros(found.shape[1]), atol=1e-4, rtol=0)
-    torch.testing.assert_close(found.std(0), torch.ones(found.shape[1]), atol=0.2, rtol=0)
+    standardised = network.eval()(x.flatten(0, 1))
+    mean, deviation = standardised.mean(0), standardised.std(0)
+    torch.testing.assert_close(mean, torch.zeros_like(mean), atol=1e-4, rtol=0)
+    torch.testing.assert_close(deviation, torch.ones_like(mean), atol=0.2, rtol=0)
 
 
 def test_a_flat_image_has_finite_features():

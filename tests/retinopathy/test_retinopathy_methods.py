@@ -6,11 +6,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import torch
-from failing import fails
+from failing import fails, refuses
 from retinopathy_helpers import Training, assert_stopping_changes_no_file, execute, recipe, run_of
 
 from vcl_radial.cli import main
-from vcl_radial.errors import UserError
 from vcl_radial.runs import planning
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.tracks.retinopathy.checksums import on_data
@@ -73,12 +72,8 @@ FIRST_BODY = points("bayes_linear", features="first-task-body")
     "keys",
     [
         points("ewc", gamma=0.9),
-        points("si"),
-        points("laplace_diagonal"),
-        points("replay", buffer_size=16),
         points("lwf"),
         points("vadam"),
-        FIRST_BODY,
         {"strategy": "gvcl", "posterior": "gaussian"},
     ],
     ids=lambda keys: keys["strategy"],
@@ -147,7 +142,7 @@ def test_replay_goes_on_training_on_the_photographs_of_the_first_site(sites):
     assert sizes[0] == 16  # a batch of 8, and the buffer
 
 
-@pytest.mark.parametrize("keys", [points("ewc"), points("pulling_strategy:Pull"), FIRST_BODY])
+@pytest.mark.parametrize("keys", [points("pulling_strategy:Pull"), FIRST_BODY])
 def test_what_is_stopped_after_every_epoch_ends_with_the_same_files(
     tmp_path, sites, user_module, keys
 ):
@@ -195,40 +190,34 @@ def test_shipped_methods_are_run_by_their_names(tmp_path, cache, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("keys", "message"),
+    ("keys", "posteriors"),
     [
-        ({"strategy": "ewc"}, "strategy = 'ewc' is for posterior = 'none': set that"),
-        ({"strategy": "vcl", "posterior": "none"}, "is for posterior = .*'gaussian', 'low-rank'"),
+        ({"strategy": "ewc"}, ["'none'"]),
+        ({"strategy": "vcl", "posterior": "none"}, ["'gaussian'", "'low-rank'"]),
     ],
 )
-def test_methods_that_the_track_cannot_serve_are_refused_by_name(prepared, keys, message):
-    with pytest.raises(UserError, match=message):
+def test_methods_that_the_track_cannot_serve_are_refused_by_name(prepared, keys, posteriors):
+    with refuses(f"strategy = '{keys['strategy']}'", *posteriors):
         Training(recipe(**keys), prepared, seed=0)
 
 
 def test_names_and_options_are_checked_before_a_run():
-    for keys, message in (
-        (points("ewx"), "m: strategy = 'ewx' is not known: the nearest is 'ewc'"),
-        (points("ewc", gama=1.0), "m: unknown option 'gama' of strategy = 'ewc'"),
-        (points("ewc", gamma="x"), r"m: options.gamma = 'x' must be a number from 0 to 1"),
+    for keys, named in (
+        (points("ewx"), ["strategy = 'ewx'", "'ewc'"]),
+        (points("ewc", gama=1.0), ["'gama'", "strategy = 'ewc'"]),
+        (points("ewc", gamma="x"), ["options.gamma = 'x'"]),
     ):
-        with pytest.raises(UserError, match=message):
+        with refuses("m: ", *named):
             Retinopathy().check_runs([run_of(**keys)])
 
 
 def test_an_impossible_option_is_named_before_photographs_are_decoded(monkeypatch):
     monkeypatch.setattr("vcl_radial.tracks.retinopathy.prepare.prepare", pytest.fail)
-    for keys, message in (
-        (
-            points("mc_dropout", rate=1.0),
-            "m: options.rate = 1.0 must be a number of at least 0 and below 1",
-        ),
-        (
-            points("deep_ensemble", members=0),
-            "m: options.members = 0 must be a whole number of at least 1",
-        ),
+    for keys, named in (
+        (points("mc_dropout", rate=1.0), "options.rate = 1.0"),
+        (points("deep_ensemble", members=0), "options.members = 0"),
     ):
-        with pytest.raises(UserError, match=message):
+        with fails("m", named):
             Retinopathy().check_data([run_of(**keys)], None)
 
 
@@ -239,8 +228,7 @@ def test_a_strategy_with_a_step_of_its_own_is_refused_before_photographs_are_dec
     user_module("stepping", STRATEGY)
     run = run_of(**points("stepping:Steps"))
     Retinopathy().check_runs([run])
-    message = r"^m: Steps overrides optimizer_step\(\), which Avalanche alone calls"
-    with pytest.raises(UserError, match=message):
+    with fails("m", "Steps", "optimizer_step()"):
         Retinopathy().check_data([run], None)
 
 

@@ -10,8 +10,8 @@ import pytest
 import retinopathy_helpers
 import retinopathy_worker
 import torch
+from failing import refuses
 
-from vcl_radial.errors import UserError
 from vcl_radial.runs.folder import finished_fault
 from vcl_radial.runs.peers import ALONE, Peers, joined
 
@@ -73,7 +73,7 @@ def test_weights_that_are_held_have_no_gradient_to_average():
 
 
 def test_a_batch_that_cannot_be_shared_equally_is_refused(prepared):
-    with pytest.raises(UserError, match="batch_size = 8 must be a multiple of the 3 processes"):
+    with refuses("batch_size = 8", "3 processes"):
         retinopathy_helpers.Training(
             retinopathy_helpers.recipe(), prepared, seed=0, peers=Peers(0, 3)
         )

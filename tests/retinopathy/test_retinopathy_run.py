@@ -8,9 +8,10 @@ import pandas as pd
 import pytest
 import retinopathy_helpers
 import torch
+from failing import refuses
 from retinopathy_helpers import Stop, execute, run_of
 
-from vcl_radial.errors import Diverged, UserError
+from vcl_radial.errors import Diverged
 from vcl_radial.runs import catalogue
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.planning import plan
@@ -23,9 +24,9 @@ SYNTHETIC, EYEPACS = "retinopathy-synthetic", "retinopathy-eyepacs"
 
 
 def content(folder):
-    found = {name: (folder.path / f"{name}.csv").read_text() for name in TABLES}
+    texts = {name: (folder.path / f"{name}.csv").read_text() for name in TABLES}
     history = pd.read_csv(folder.path / "history.csv").drop(columns="seconds")
-    return {**found, "history": history.to_csv()}
+    return {**texts, "history": history.to_csv()}
 
 
 def stop_after(epochs):
@@ -70,7 +71,7 @@ def test_a_step_that_does_not_fit_into_memory_names_the_batch_size(tmp_path, pre
 
     monkeypatch.setattr("vcl_radial.likelihoods.base.Categorical.nll", forward)
     folder = RunFolder(tmp_path, run_of(epochs=1))
-    with pytest.raises(UserError, match="batch_size = 8: a step does not fit into memory; choose"):
+    with refuses("batch_size = 8"):
         execute(folder, [prepared])
     assert not folder.checkpoint.exists()
 
@@ -116,88 +117,48 @@ def test_a_benchmark_of_ones_own_is_named_by_its_path(tmp_path):
         9,
     )
     path.write_text('track = "retinopathy"\n[date]\nsize = 32\n')
-    with pytest.raises(UserError, match=r"mine.toml: unknown key 'date'; .* 'data'"):
+    with refuses(path, "'date'", "'data'"):
         plan(str(path), ["radial-vcl"], [0], {})
 
 
-MISTAKES = [
-    (
-        (SYNTHETIC, ["radial-vcl"], {"data.sizes": 3}),
-        "unknown key 'data.sizes'; .*'data.size'",
-    ),
-    (
-        (SYNTHETIC, ["radial-vcl"], {"truncation": 1.0}),
-        'truncation needs posterior = "gaussian"',
-    ),
-    (
-        (SYNTHETIC, ["radial-vcl"], {"data.dataset": "cats"}),
-        "data.dataset = 'cats': .*choose from",
-    ),
-    (
-        (EYEPACS, ["radial-vcl"], {"data.shifted": ["eyepacs-subset"]}),
-        "which is trained on",
-    ),
-    (
-        ("retinopathy-hospitals", ["naive"], {"data.shifted": ["idrid"]}),
-        "which is trained on",
-    ),
-    (
-        ("retinopathy-odir", ["naive"], {"data.dataset": "odir-other"}),
-        "'odir-other' has no grades to train on: it may be named by shifted alone",
-    ),
-    (
-        ("retinopathy-aptos", ["naive"], {"data.then": ["folder-other"]}),
-        "'folder-other' has no grades to train on",
-    ),
-    (
-        (EYEPACS, ["radial-vcl"], {"data.shifted": ["kaggle-eyepacs"]}),
-        "is a part of kaggle-eyepacs",
-    ),
-    (
-        (EYEPACS, ["radial-vcl"], {"data.then": ["eyepacs-subset"]}),
-        "which is the dataset",
-    ),
-    ((SYNTHETIC, ["radial-vcl"], {"data.parts": "eye"}), "data.parts = 'eye'"),
-    (
-        (SYNTHETIC, ["radial-vcl"], {"data.validation": 0.0, "select": "best"}),
-        'set select = "last"',
-    ),
-    (
-        (
-            SYNTHETIC,
-            ["radial-vcl"],
-            {"data.validation": 0.0, "evaluate_on": "validation"},
-        ),
-        "needs data.validation above 0",
-    ),
-]
-
-
-@pytest.mark.parametrize(("given", "words"), MISTAKES, ids=[words for _, words in MISTAKES])
-def test_a_mistake_is_said_in_one_line_with_its_mend(given, words):
-    benchmark, methods, overrides = given
-    with pytest.raises(UserError, match=words) as said:
-        plan(benchmark, methods, [0], overrides)
-    assert "\n" not in str(said.value)
+@pytest.mark.parametrize(
+    ("benchmark", "settings", "named"),
+    [
+        (SYNTHETIC, {"posterior": "radial", "truncation": 1.0}, ["truncation", "gaussian"]),
+        (SYNTHETIC, {"data.dataset": "cats"}, ["data.dataset = 'cats'", "aptos"]),
+        (EYEPACS, {"data.shifted": ["eyepacs-subset"]}, ["shifted", "'eyepacs-subset'"]),
+        ("retinopathy-hospitals", {"data.shifted": ["idrid"]}, ["shifted", "'idrid'"]),
+        ("retinopathy-odir", {"data.dataset": "odir-other"}, ["'odir-other'", "shifted"]),
+        ("retinopathy-aptos", {"data.then": ["folder-other"]}, ["'folder-other'", "shifted"]),
+        (EYEPACS, {"data.shifted": ["kaggle-eyepacs"]}, ["eyepacs-subset", "kaggle-eyepacs"]),
+        (EYEPACS, {"data.then": ["eyepacs-subset"]}, ["then", "'eyepacs-subset'"]),
+        (SYNTHETIC, {"data.parts": "eye"}, ["data.parts = 'eye'"]),
+        (SYNTHETIC, {"data.validation": 0.0, "select": "best"}, ['select = "last"']),
+        (SYNTHETIC, {"data.validation": 0.0, "evaluate_on": "validation"}, ["data.validation"]),
+    ],
+)
+def test_a_mistake_is_named_before_any_run(benchmark, settings, named):
+    with refuses(*named):
+        plan(benchmark, ["naive"], [0], settings)
 
 
 @pytest.mark.parametrize(
-    ("settings", "fault"),
+    ("settings", "named"),
     [
-        ({"data.patients": 2}, "2 patients are too few for a validation part of 10%"),
-        ({"data.patients": 1, "data.parts": "site"}, 'parts = "site" needs several'),
-        ({"data.patients": 9, "data.validation": 0.12}, "does not hold both healthy and referable"),
+        ({"data.patients": 2}, "validation part of 10%"),
+        ({"data.patients": 1, "data.parts": "site"}, 'parts = "site"'),
+        ({"data.patients": 9, "data.validation": 0.12}, "healthy and referable"),
     ],
 )
 def test_photographs_that_cannot_be_split_are_refused_before_any_is_drawn(
-    settings, fault, monkeypatch
+    settings, named, monkeypatch
 ):
     def drawn(*_):
         raise AssertionError("a photograph was drawn")
 
     monkeypatch.setattr("vcl_radial.data.fundus.synthetic.render", drawn)
     runs = plan(SYNTHETIC, ["radial-vcl"], [0], settings)
-    with pytest.raises(UserError, match=rf"^data\.patients = \d: .*{fault}"):
+    with refuses(f"data.patients = {settings['data.patients']}: ", named):
         Retinopathy().check_data(runs, None)
 
 
@@ -206,6 +167,6 @@ def test_predictions_that_are_no_numbers_are_no_result(tmp_path, prepared, monke
         execute_module, "predict", lambda *_, **__: torch.full((1, len(prepared.data), 2), math.nan)
     )
     folder = RunFolder(tmp_path, run_of(epochs=1))
-    with pytest.raises(Diverged, match="predictions on test are not numbers"):
+    with refuses("predictions on test", "learning_rate", kind=Diverged):
         execute(folder, [prepared])
     assert not folder.finished()

@@ -47,21 +47,21 @@ def value(scores, metric, **where):
     rows = scores[scores["metric"] == metric]
     for column, wanted in where.items():
         rows = rows[rows[column] == wanted]
-    (found,) = rows["value"]
-    return found
+    (score,) = rows["value"]
+    return score
 
 
 def test_a_line_says_what_the_draws_say():
     photographs = table(1)
-    found = prediction_table("here", "test", photographs, log_draws([0.2, 0.6], [0.4, 0.6]))
-    assert found["image"].tolist() == ["000_left", "000_right"]
-    assert found["patient"].tolist() == ["000", "000"]
-    assert found["probability"].tolist() == pytest.approx([0.3, 0.6])
+    rows = prediction_table("here", "test", photographs, log_draws([0.2, 0.6], [0.4, 0.6]))
+    assert rows["image"].tolist() == ["000_left", "000_right"]
+    assert rows["patient"].tolist() == ["000", "000"]
+    assert rows["probability"].tolist() == pytest.approx([0.3, 0.6])
     entropy = [-p * math.log(p) - (1 - p) * math.log(1 - p) for p in (0.3, 0.6, 0.2, 0.4)]
-    assert found["entropy"].tolist() == pytest.approx(entropy[:2])
+    assert rows["entropy"].tolist() == pytest.approx(entropy[:2])
     expected = [entropy[0] - (entropy[2] + entropy[3]) / 2, 0]
-    assert found["mutual_information"].tolist() == pytest.approx(expected, abs=1e-12)
-    assert found["sampling"].tolist() == pytest.approx([20 / math.sqrt(2), 0], abs=1e-6)
+    assert rows["mutual_information"].tolist() == pytest.approx(expected, abs=1e-12)
+    assert rows["sampling"].tolist() == pytest.approx([20 / math.sqrt(2), 0], abs=1e-6)
 
 
 def test_a_photograph_without_a_level_has_the_label_of_nobody_and_no_score():
@@ -95,20 +95,20 @@ def test_validation_photographs_are_scored_where_there_are_no_others_and_never_b
 
 
 def test_a_single_draw_is_ranked_by_entropy_alone():
-    found = prediction_table("here", "test", table(1), log_draws([0.2, 0.6]))
-    assert uncertainties(found) == ["entropy"]
+    rows = prediction_table("here", "test", table(1), log_draws([0.2, 0.6]))
+    assert uncertainties(rows) == ["entropy"]
     assert uncertainties(predictions()) == ["entropy"]  # two draws that agree
     assert uncertainties(predictions(bias=0.1)) == ["mutual_information", "entropy"]
 
 
 def test_scores_of_all_photographs_do_not_depend_on_what_would_be_referred():
-    found = predictions(bias=0.1)
-    scores = score_table(found, resamples=5)
-    expected = auc(found["label"].to_numpy(), found["probability"].to_numpy())
+    rows = predictions(bias=0.1)
+    scores = score_table(rows, resamples=5)
+    expected = auc(rows["label"].to_numpy(), rows["probability"].to_numpy())
     for uncertainty in ("entropy", "mutual_information"):
         none = {"uncertainty": uncertainty, "referred": 0.0}
         assert value(scores, "auc", **none) == pytest.approx(expected)
-    p, y = found["probability"], found["label"]
+    p, y = rows["probability"], rows["label"]
     assert value(scores, "brier") == pytest.approx(((p - y) ** 2).mean())
     of_label = np.where(y == 1, p, 1 - p)
     assert value(scores, "nll") == pytest.approx(-np.log(of_label).mean())
@@ -116,12 +116,12 @@ def test_scores_of_all_photographs_do_not_depend_on_what_would_be_referred():
 
 
 def test_every_score_stands_in_its_own_column():
-    found = predictions(bias=0.1)
+    rows = predictions(bias=0.1)
     rng = np.random.default_rng(1)
-    found["probability"] = rng.uniform(0.05, 0.95, len(found)).round(3)
-    found["log_odds"] = np.log(found["probability"] / (1 - found["probability"]))
-    scores = score_table(found, resamples=30, seed=2)
-    y, p = found["label"].to_numpy(), found["probability"].to_numpy()
+    rows["probability"] = rng.uniform(0.05, 0.95, len(rows)).round(3)
+    rows["log_odds"] = np.log(rows["probability"] / (1 - rows["probability"]))
+    scores = score_table(rows, resamples=30, seed=2)
+    y, p = rows["label"].to_numpy(), rows["probability"].to_numpy()
     measures = {
         "auc": lambda y, p: 100 * roc_auc_score(y, p),
         "accuracy": lambda y, p: 100 * accuracy_score(y, p > 0.5),
@@ -130,10 +130,10 @@ def test_every_score_stands_in_its_own_column():
     seen = []
     for metric, measure in measures.items():
         for name in ("entropy", "mutual_information"):
-            order = np.argsort(found[name].to_numpy())
+            order = np.argsort(rows[name].to_numpy())
             for share in (0.0, 0.05, 0.2, 0.5):  # at whole rows of 60
-                rows = order[: round(60 * (1 - share))]
-                expected = measure(y[rows], p[rows])
+                kept = order[: round(60 * (1 - share))]
+                expected = measure(y[kept], p[kept])
                 at = {"uncertainty": name, "referred": share}
                 assert value(scores, metric, **at) == pytest.approx(expected)
                 seen.append(expected)
@@ -141,25 +141,25 @@ def test_every_score_stands_in_its_own_column():
     assert (spread["standard_error"] > 0).all()
     assert (spread["lower"] < spread["value"]).all()
     assert (spread["upper"] > spread["lower"]).all()
-    areas = retention_areas(y, p, found["log_odds"].to_numpy(), ranks(found["entropy"].to_numpy()))
+    areas = retention_areas(y, p, rows["log_odds"].to_numpy(), ranks(rows["entropy"].to_numpy()))
     for name, area in areas.items():
         assert value(scores, f"{name}_area", uncertainty="entropy") == pytest.approx(area)
     assert value(scores, "auprc") == pytest.approx(100 * average_precision_score(y, p))
     assert value(scores, "nll") == pytest.approx(log_loss(y, p))
     confidence, bins = np.maximum(p, 1 - p), 15
     right = ((p > 0.5) == (y == 1)).astype(float)
-    place = np.minimum((confidence * bins).astype(int), bins - 1)
-    gaps = [abs((right - confidence)[place == k].sum()) for k in range(bins)]
+    bin_of = np.minimum((confidence * bins).astype(int), bins - 1)
+    gaps = [abs((right - confidence)[bin_of == k].sum()) for k in range(bins)]
     assert value(scores, "ece") == pytest.approx(100 * sum(gaps) / len(p), abs=1e-3)
     assert value(scores, "calibration_error") != pytest.approx(value(scores, "ece"), abs=0.1)
     assert len({round(float(v), 6) for v in seen}) > len(seen) // 2
 
 
 def test_a_network_that_is_sure_of_everything_has_scores_still():
-    found = predictions()
-    found["entropy"] = found["mutual_information"] = 0.0
-    scores = score_table(found, resamples=0)
-    expected = auc(found["label"].to_numpy(), found["probability"].to_numpy())
+    rows = predictions()
+    rows["entropy"] = rows["mutual_information"] = 0.0
+    scores = score_table(rows, resamples=0)
+    expected = auc(rows["label"].to_numpy(), rows["probability"].to_numpy())
     assert value(scores, "auc", uncertainty="entropy", referred=0.0) == pytest.approx(expected)
 
 
@@ -167,20 +167,20 @@ def test_a_confident_mistake_costs_its_margin_and_no_more():
     # Of the first, healthy photographs the network is sure that they are referable.
     sure = torch.tensor([20.0, 20.0, 40.0, 40.0], dtype=torch.float64)
     draws = torch.stack([-sure, torch.zeros(4)], 1).log_softmax(-1)[None].float()
-    found = prediction_table("here", "test", table(2), draws)
-    assert found["label"].tolist() == [0, 0, 1, 1]
-    assert value(score_table(found, resamples=0), "nll") == pytest.approx(10)
+    rows = prediction_table("here", "test", table(2), draws)
+    assert rows["label"].tolist() == [0, 0, 1, 1]
+    assert value(score_table(rows, resamples=0), "nll") == pytest.approx(10)
 
 
 def test_uncertainty_that_knows_of_artefacts_finds_all_of_them():
-    found = predictions()
-    found["mutual_information"] = (found["artefact"] != "").astype(float)
-    scores = score_table(found, resamples=0)
+    rows = predictions()
+    rows["mutual_information"] = (rows["artefact"] != "").astype(float)
+    scores = score_table(rows, resamples=0)
     assert value(scores, "finds_artefacts", uncertainty="mutual_information") == 100
     blind = value(scores, "finds_artefacts", uncertainty="entropy")
     assert 20 < blind < 80
-    found["artefact"] = ""
-    assert "finds_artefacts" not in set(score_table(found, resamples=0)["metric"])
+    rows["artefact"] = ""
+    assert "finds_artefacts" not in set(score_table(rows, resamples=0)["metric"])
 
 
 def test_a_shifted_set_is_scored_apart_and_found_by_uncertainty():
@@ -200,9 +200,9 @@ def test_a_shifted_set_is_scored_apart_and_found_by_uncertainty():
 
 def test_the_calibration_table_counts_every_photograph_once():
     both = pd.concat([predictions(), predictions(10, name="idrid")])
-    found = calibration_table(both)
-    assert found.groupby("part")["count"].sum().to_dict() == {"test": 60, "idrid": 20}
-    some = found[found["count"] > 0]
+    calibration = calibration_table(both)
+    assert calibration.groupby("part")["count"].sum().to_dict() == {"test": 60, "idrid": 20}
+    some = calibration[calibration["count"] > 0]
     assert ((some["predicted"] >= some["lower"]) & (some["predicted"] <= some["upper"])).all()
     total = (some["observed"] * some["count"]).sum()
     assert total == pytest.approx(both["label"].sum())

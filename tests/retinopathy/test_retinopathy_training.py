@@ -5,14 +5,16 @@ import math
 
 import numpy as np
 import pytest
+import retinopathy_helpers
 import torch
+from failing import refuses
 from retinopathy_helpers import Training, recipe
 from scipy import stats
 from torch.nn.utils import parameters_to_vector
 from torch.optim import SGD, Adam
 
 from vcl_radial import native
-from vcl_radial.errors import Diverged, UserError
+from vcl_radial.errors import Diverged
 from vcl_radial.nn import ClosedFormGradients, kl_divergence, variational_weights
 from vcl_radial.optimizers.schedules import one_cycle
 from vcl_radial.tracks.retinopathy.networks import (
@@ -30,20 +32,14 @@ ENSEMBLE = {"strategy": "deep_ensemble", "options": {"members": 2}}
 DROPOUT = {"strategy": "mc_dropout", "posterior": "none", "options": {"rate": 0.3}}
 FIRST = {"strategy": "ml_init_vcl", "options": {"ml_epochs": 1}}
 RECIPES = {
-    "radial": {"posterior": "radial"},
     "two samples": {"posterior": "radial", "train_samples": 2, "optimizer": "amsgrad"},
     "tweaked": {**FIRST, "posterior": "gaussian", "initial_noise": 1e-3},
     "truncated": {"posterior": "gaussian", "truncation": 1.0, "learning_rate_decay": 0.9},
-    "rdp": {"posterior": "rdp", "grouping": "row"},
-    "low rank": {"posterior": "low-rank", "rank": 2},
-    "radial low rank": {"posterior": "radial-low-rank", "rank": 2},
     "dropout": {**DROPOUT, "optimizer": "sgd"},
-    "points": {"posterior": "none"},
     "ensemble": ENSEMBLE,
-    "ewc": {"posterior": "none", "strategy": "ewc"},
-    "si": {"posterior": "none", "strategy": "si"},
     "vadam": {"posterior": "none", "strategy": "vadam", "initial_noise": 1e-2},
 }
+"""What a loop has to store: each optimiser, a warm-up, noise, members, a precision."""
 
 
 def numbers(training):
@@ -80,12 +76,12 @@ def test_training_that_was_left_after_any_epoch_ends_bit_for_bit_the_same(prepar
         part.run_epoch()
         state = saved_and_loaded(part.trainer.state_dict())
     assert numbers(part) == numbers(whole)
-    for found, expected in (
+    for resumed, expected in (
         (part.network.state_dict(), whole.network.state_dict()),
         (part.carried(), whole.carried()),
     ):
-        assert list(tensors(found)) == list(tensors(expected))
-        assert all(torch.equal(v, tensors(expected)[k]) for k, v in tensors(found).items())
+        assert list(tensors(resumed)) == list(tensors(expected))
+        assert all(torch.equal(v, tensors(expected)[k]) for k, v in tensors(resumed).items())
 
 
 def test_training_leaves_the_global_generator_alone(prepared):
@@ -136,10 +132,12 @@ def test_an_ensemble_of_points_asks_each_member_once(prepared):
     assert calls == list(training.method.members)
 
 
-@pytest.mark.parametrize("method", ["radial", "tweaked", "points"])
-def test_what_brightness_tells_is_learnt(prepared, method):
-    keys = {**RECIPES[method], "channels": 4, "epochs": 15, "kl_weight": 0.0}
-    training = Training(recipe(**keys), prepared, seed=0).run()
+@pytest.mark.parametrize(
+    "keys", [{"posterior": "radial"}, RECIPES["tweaked"]], ids=["plain", "tweaked"]
+)
+def test_what_brightness_tells_is_learnt(keys):
+    keys = {**keys, "channels": 4, "epochs": 10, "kl_weight": 0.0}
+    training = Training(recipe(**keys), retinopathy_helpers.prepared(40), seed=0).run()
     assert training.trainer.best_score > 95
 
 
@@ -184,9 +182,10 @@ def test_the_optimiser_is_the_recipes(name, kind, settings):
     assert len(group["params"]) == len(list(network.parameters()))
 
 
-@pytest.mark.parametrize("posterior", ["radial", "gaussian"])
-@pytest.mark.parametrize("optimizer", ["adam", "amsgrad", "sgd"])
-@pytest.mark.parametrize("first", [{}, FIRST])
+@pytest.mark.parametrize(
+    ("posterior", "optimizer", "first"),
+    [("radial", "adam", FIRST), ("gaussian", "amsgrad", {}), ("gaussian", "sgd", FIRST)],
+)
 def test_the_closed_form_takes_the_steps_of_autograd(
     prepared, monkeypatch, posterior, optimizer, first
 ):
@@ -341,16 +340,16 @@ def test_of_levels_the_probability_of_referable_disease_is_the_sum_from_two_on()
 
 
 @pytest.mark.parametrize("network", ["resnet", "vgg", "convnet"])
-def test_every_network_learns_from_levels_what_brightness_shows(prepared, network):
+def test_every_network_learns_from_levels_what_brightness_shows(network):
     keys = {"network": network, "targets": "levels", "epochs": 6, "kl_weight": 0.0}
-    training = Training(recipe(**keys, channels=4), prepared, seed=0).run()
+    training = Training(recipe(**keys, channels=4), retinopathy_helpers.prepared(40), seed=0).run()
     assert training.network(torch.zeros(2, 3, 16, 16)).shape == (2, 5)
     assert training.trainer.best_score > 95
 
 
 def test_a_loss_that_is_no_number_is_said(prepared):
     training = Training(recipe(learning_rate=1e30, optimizer="sgd"), prepared, seed=0)
-    with pytest.raises(Diverged, match="in epoch 1 of drawn; lower learning_rate"):
+    with refuses("in epoch 1 of drawn", "learning_rate", kind=Diverged):
         training.run_epoch()
 
 
@@ -400,12 +399,12 @@ def test_a_stored_state_predicts_as_the_method_did(prepared):
 
 def test_no_prediction_has_a_larger_batch_than_training(prepared):
     training, sizes = Training(recipe(batch_size=4), prepared, seed=0), []
-    training.network.register_forward_pre_hook(lambda _, given: sizes.append(len(given[0])))
+    training.network.register_forward_pre_hook(lambda _, inputs: sizes.append(len(inputs[0])))
     training.run_epoch()
     assert max(sizes) == 4
 
 
 def test_batches_larger_than_the_data_are_refused(prepared):
-    with pytest.raises(UserError, match="batch_size = 5000 is more than"):
+    with refuses("batch_size = 5000"):
         Training(recipe(batch_size=5000), prepared, seed=0)
     assert math.isfinite(Training(recipe(), prepared, seed=0).run_epoch()["loss"])
