@@ -4,10 +4,10 @@ import json
 
 import pytest
 import torch
+from failing import refuses
 from tiny_runs import accuracy_bytes, tiny_run
 
 from vcl_radial.data.streams import build_stream, load_dataset, to_avalanche
-from vcl_radial.errors import UserError
 from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.execute import execute
 from vcl_radial.runs.folder import RunFolder
@@ -26,10 +26,11 @@ def names(seed: int, **settings: object) -> tuple[str, ...]:
 
 
 def test_the_order_of_a_seed_is_a_permutation_that_stays_as_it_is() -> None:
-    assert names(0) == ("2, 8", "4, 9", "1, 6", "7, 3", "0, 5")  # NumPy's legacy generator
-    assert len({names(seed) for seed in range(20)}) == 20
-    for seed in range(5):
-        assert sorted(", ".join(names(seed)).split(", ")) == list("0123456789")
+    orders = [names(seed) for seed in range(5)]
+    assert orders[0] == ("2, 8", "4, 9", "1, 6", "7, 3", "0, 5")  # NumPy's legacy generator
+    assert len(set(orders)) == 5
+    for order in orders:
+        assert sorted(", ".join(order).split(", ")) == list("0123456789")
 
 
 def test_the_order_depends_on_the_seed_of_the_run_alone() -> None:
@@ -76,7 +77,7 @@ def test_runs_of_other_seeds_are_no_lanes_of_one_stream() -> None:
         [runs[3]],
     ]
     recipes = [run.recipe for run in runs[::2]]
-    with pytest.raises(ValueError, match="each seed has its own"):
+    with pytest.raises(ValueError, match="seed"):
         LaneRuns(StreamSettings(dataset="digits", class_order="seed"), recipes, [0, 1])
 
 
@@ -128,6 +129,6 @@ def test_a_run_with_permuted_pixels_has_no_order_of_classes(command) -> None:
     )
     assert code == 1
     assert len(err) == 1
-    assert "class_order: is of kind" in err[0]
-    with pytest.raises(UserError, match="class_order"):
+    assert "class_order" in err[0]
+    with refuses("class_order"):
         build_stream({"kind": "permuted", "dataset": "digits", "class_order": "seed"})

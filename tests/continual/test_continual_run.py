@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 import torch
+from failing import refuses
 
 from vcl_radial.data.streams import build_stream
-from vcl_radial.errors import Diverged, UserError
+from vcl_radial.errors import Diverged
 from vcl_radial.nn.blocks import PosteriorBlock
 from vcl_radial.tracks.continual import networks
 from vcl_radial.tracks.continual.methods import optimizer_for
@@ -33,9 +34,11 @@ def cell(run: ContinualRun, trained: int, evaluated: int, metric: str) -> float:
     return value
 
 
-@pytest.mark.parametrize("posterior", ["radial", "radial-eq44", "gaussian", "none"])
-@pytest.mark.parametrize("optimizer", ["amsgrad", "adam", "sgd"])
-def test_every_posterior_trains_with_every_optimiser(posterior, optimizer):
+@pytest.mark.parametrize(
+    ("posterior", "optimizer"),
+    [("radial", "amsgrad"), ("radial-eq44", "adam"), ("gaussian", "sgd"), ("none", "sgd")],
+)
+def test_every_posterior_trains_and_so_does_every_optimiser(posterior, optimizer):
     strategy = "naive" if posterior == "none" else "vcl"
     stream = StreamSettings(dataset="digits", tasks=2)
     run = finished(stream, recipe(posterior=posterior, optimizer=optimizer, strategy=strategy), 0)
@@ -44,16 +47,11 @@ def test_every_posterior_trains_with_every_optimiser(posterior, optimizer):
 
 LABELS = {"likelihood": "one-hot", "label_scale": 3.0, "learning_rate": 1e-2, "epochs": 5}
 SERVED = [
-    *({"strategy": "vcl", "posterior": posterior} for posterior in ("radial", "gaussian")),
-    *({"strategy": s, "posterior": "gaussian"} for s in ("proximal_vcl", "ml_init_vcl", "sfsvi")),
-    *(
-        {"strategy": strategy, "posterior": "none"}
-        for strategy in (
-            *("naive", "ewc", "laplace_kronecker", "laplace_low_rank", "laplace_linearised"),
-            *("mas", "si", "replay", "badam", "ivon", "vogn"),
-        )
-    ),
+    {"strategy": "vcl", "posterior": "radial"},
+    *({"strategy": s, "posterior": "gaussian"} for s in ("proximal_vcl", "sfsvi")),
+    *({"strategy": s, "posterior": "none"} for s in ("ewc", "laplace_kronecker", "vogn")),
 ]
+"""Each takes something else of a likelihood: its gradient, its curvature, single points."""
 
 
 @pytest.mark.parametrize("method", SERVED, ids=lambda method: " ".join(method.values()))
@@ -65,7 +63,7 @@ def test_a_method_learns_labels_with_noise_and_predicts_classes(method):
 
 
 def test_noise_of_labels_is_for_labels_with_noise():
-    with pytest.raises(ValueError, match="label_variance is for likelihood = 'one-hot' only"):
+    with pytest.raises(ValueError, match=r"label_variance .*likelihood = 'one-hot'"):
         recipe(label_variance=0.2)
 
 
@@ -74,7 +72,7 @@ def test_noise_of_labels_is_for_labels_with_noise():
     [("rank", 3, "'low-rank' or 'radial-low-rank'"), ("prior_length", 0.4, "'rdp'")],
 )
 def test_keys_of_a_posterior_are_for_it_alone(key, value, families):
-    with pytest.raises(ValueError, match=f"{key} is for posterior = {families} only"):
+    with pytest.raises(ValueError, match=rf"{key} .*posterior = {families}"):
         recipe(posterior="radial", **{key: value})
     for posterior in [*families.replace("'", "").split(" or "), "own:Family"]:
         settings = {key: value, "grouping": "row" if posterior == "rdp" else "layer"}
@@ -82,9 +80,9 @@ def test_keys_of_a_posterior_are_for_it_alone(key, value, families):
 
 
 def test_the_weights_of_a_group_are_those_that_the_family_knows():
-    with pytest.raises(ValueError, match="'row' is not for posterior = 'radial': choose from lay"):
+    with pytest.raises(ValueError, match=r"grouping = 'row' .*posterior = 'radial'.* layer"):
         recipe(posterior="radial", grouping="row")
-    with pytest.raises(ValueError, match="'unit' is not for posterior = 'rdp': choose from row"):
+    with pytest.raises(ValueError, match=r"grouping = 'unit' .*posterior = 'rdp'.* row"):
         recipe(posterior="rdp", grouping="unit")
     assert recipe(posterior="none", grouping="row").grouping == "row"
 
@@ -152,22 +150,13 @@ def test_average_accuracy_is_over_the_tasks_trained_so_far():
         assert run.average_accuracy() == pytest.approx(sum(seen) / done)
 
 
-def test_epochs_are_told_task_by_task():
-    told: list[tuple[int, int]] = []
-    stream = StreamSettings(dataset="digits", tasks=2)
-    finished(
-        stream, recipe(epochs=3), 0, on_epoch=lambda task, epoch, means: told.append((task, epoch))
-    )
-    assert told == [(task, epoch) for task in (1, 2) for epoch in (1, 2, 3)]
-
-
 def test_the_first_task_may_have_epochs_of_its_own():
-    told: list[tuple[int, int]] = []
+    epochs: list[tuple[int, int]] = []
     stream = StreamSettings(dataset="digits", tasks=2)
     longer = recipe(epochs=1, first_task_epochs=3)
-    finished(stream, longer, 0, on_epoch=lambda *epoch: told.append(epoch[:2]))
-    assert told == [(1, 1), (1, 2), (1, 3), (2, 1)]
-    assert longer.epochs_until(2) == len(told)
+    finished(stream, longer, 0, on_epoch=lambda *epoch: epochs.append(epoch[:2]))
+    assert epochs == [(1, 1), (1, 2), (1, 3), (2, 1)]
+    assert longer.epochs_until(2) == len(epochs)
 
 
 def test_a_run_that_goes_on_from_a_state_ends_as_if_it_had_not_stopped():
@@ -220,7 +209,7 @@ def test_held_out_data_are_neither_trained_on_nor_scored(monkeypatch):
 
 
 def test_a_batch_larger_than_the_smallest_task_needs_incomplete_batches():
-    with pytest.raises(UserError, match=r"batch_size = 400 is more .* choose a smaller one"):
+    with refuses("batch_size = 400"):
         ContinualRun(DIGITS, recipe(batch_size=400), 0)
     finished(DIGITS, recipe(batch_size=400, drop_last=False), 0)
 

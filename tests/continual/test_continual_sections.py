@@ -38,9 +38,9 @@ def runs(tmp_path: Path):
         environment = ENVIRONMENT | {"seconds": seconds}
         environment |= {"parameters": 1234567} if method == "joint" else {}
         finished(tmp_path, tiny_run(method, seed=seed), tidy, environment)
-    found, passed_over = gather(tmp_path)
+    gathered, passed_over = gather(tmp_path)
     assert passed_over == []
-    return sorted(found, key=lambda run: run.method, reverse=True)
+    return sorted(gathered, key=lambda run: run.method, reverse=True)
 
 
 @pytest.fixture
@@ -107,8 +107,8 @@ def test_a_matrix_by_hand(runs):
 
 def test_differences_are_against_the_first_method_or_there_is_none(runs, report):
     (against,) = (s for s in report.sections if s.title == "Against radial-vcl")
-    words = "Fewer than two seeds in common with radial-vcl, so no comparison: joint."
-    assert [block.text for block in against.blocks] == [words]
+    sentence = "Fewer than two seeds in common with radial-vcl, so no comparison: joint."
+    assert [block.text for block in against.blocks] == [sentence]
     alone = report_of(runs[:2]).sections[1]
     assert [block.text for block in alone.blocks] == ["There is no other method to compare with."]
     twice = report_of([*runs, *(r.__class__(**{**vars(r), "method": "b"}) for r in runs[:2])])

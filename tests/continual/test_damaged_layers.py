@@ -31,7 +31,7 @@ def finished_with(out: Path, layers: str, **settings: object) -> RunFolder:
 
 
 @pytest.mark.parametrize(
-    ("layers", "words"),
+    ("layers", "fault"),
     [
         (layers_with(kl="much"), "a kl that is not a number"),
         (layers_with(kl=-1e300), "the kl -1e+300, which no run gives"),
@@ -49,13 +49,13 @@ def finished_with(out: Path, layers: str, **settings: object) -> RunFolder:
         ("", "No columns"),
     ],
 )
-def test_damaged_layers_are_passed_over_by_name(tmp_path: Path, layers, words):
+def test_damaged_layers_are_passed_over_by_name(tmp_path: Path, layers, fault):
     finished_with(tmp_path, layers_with(), seed=1)
     damaged = finished_with(tmp_path, layers, seed=0)
     runs, (line,) = gather(tmp_path)
     assert [run.spec.seed for run in runs] == [1]
     assert line.startswith(f"{damaged.path}: is not a run folder of this suite (layers.csv: ")
-    assert words in line
+    assert fault in line
     assert len(line.splitlines()) == 1
 
 

@@ -3,9 +3,9 @@ import json
 
 import pandas as pd
 import pytest
+from failing import refuses
 from tiny_runs import MULTI_HEAD, Event, carried_out, event_of, tiny_run
 
-from vcl_radial.errors import UserError
 from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.execute import execute, execute_together
 from vcl_radial.runs.folder import RunFolder
@@ -126,10 +126,10 @@ def test_what_an_attempt_ended_with_is_kept_in_the_folders_of_the_runs_it_concer
 
 def test_a_fault_that_concerns_all_is_one_line_before_any_run_trains(tmp_path):
     runs = seeds(2, batch_size=100_000)
-    with pytest.raises(UserError, match="batch_size"):
+    with refuses("batch_size"):
         execute_together(Continual(), runs, RunContext(tmp_path))
     assert not (tmp_path / MULTI_HEAD).exists()
-    with pytest.raises(UserError, match=r"^radial-vcl: batch_size"):
+    with refuses("radial-vcl: batch_size"):
         perform(runs, RunContext(tmp_path), jobs=1, lanes=2)
 
 

@@ -2,12 +2,12 @@
 
 import pytest
 import torch
-from tiny_runs import tiny_run
+from failing import refuses
+from tiny_runs import MULTI_HEAD, tiny_run
 
 from vcl_radial.data.published import PUBLISHED
 from vcl_radial.data.streams import build_stream
 from vcl_radial.data.streams.known import task_sizes
-from vcl_radial.errors import UserError
 from vcl_radial.tracks.continual.preflight import check_runs
 from vcl_radial.tracks.continual.settings import StreamSettings
 
@@ -40,27 +40,30 @@ def test_the_counts_of_the_digits_are_those_of_scikit_learn():
 
 
 @pytest.mark.parametrize(
-    ("settings", "words"),
+    ("settings", "named"),
     [
-        ({"stream.tasks": 7}, "^split-digits-multi-head: stream.tasks = 7 does not divide the 10"),
-        ({"stream.tasks": 10}, "stream.tasks = 10 leaves one class to each head"),
-        ({"stream.first_tasks": 6}, "stream.first_tasks = 6 is more than the 5 tasks: use 5 at"),
-        ({"stream.dataset": "idx-folder", "stream.first_tasks": 6}, "stream.first_tasks = 6 is"),
-        ({"stream.validation": 0.001}, "stream.validation = 0.001 leaves 289 training and 0"),
+        ({"stream.tasks": 7}, [f"{MULTI_HEAD}: stream.tasks = 7", "10 classes"]),
+        ({"stream.tasks": 10}, ["stream.tasks = 10"]),
+        ({"stream.first_tasks": 6}, ["stream.first_tasks = 6", "5 tasks"]),
+        (
+            {"stream.dataset": "idx-folder", "stream.first_tasks": 6},
+            ["stream.first_tasks = 6", "5 tasks"],
+        ),
+        ({"stream.validation": 0.001}, ["stream.validation = 0.001", "289 training"]),
         (
             {"stream.kind": "permuted", "stream.class_order": [1, 0]},
-            'class_order: is of kind = "split", and a permuted task has all',
+            ["class_order", 'kind = "split"'],
         ),
-        ({"stream.kind": "permuted", "stream.class_order": "seed"}, "class_order: is of kind"),
-        ({"hidden": []}, r"^naive: hidden = \[\]: heads of several tasks share a layer"),
-        ({"batch_size": 257, "stream.class_order": "seed"}, "than the 25. training points"),
-        ({"batch_size": 257}, "^naive: batch_size = 257 is more than the 256 training points"),
-        ({"network": "nowhere:body"}, "network = 'nowhere:body': cannot import 'nowhere'"),
-        ({"stream.kind": "random:nothing"}, "kind = 'random:nothing': 'random' has no 'nothing'"),
+        ({"stream.kind": "permuted", "stream.class_order": "seed"}, ["class_order"]),
+        ({"hidden": []}, ["naive: hidden = []"]),
+        ({"batch_size": 257, "stream.class_order": "seed"}, ["batch_size = 257", "25"]),
+        ({"batch_size": 257}, ["naive: batch_size = 257", "256 training points"]),
+        ({"network": "nowhere:body"}, ["network = 'nowhere:body'"]),
+        ({"stream.kind": "random:nothing"}, ["kind = 'random:nothing'", "'nothing'"]),
     ],
 )
-def test_settings_that_do_not_fit_are_named(settings, words):
-    with pytest.raises(UserError, match=words):
+def test_settings_that_do_not_fit_are_named(settings, named):
+    with refuses(*named):
         check_runs([tiny_run(**settings)])
 
 
