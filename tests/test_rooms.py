@@ -70,7 +70,7 @@ def test_every_name_that_a_package_imports_when_it_is_first_used_is_there(packag
     module = import_module(f"vcl_radial.{package}")
     assert dir(module) == sorted(module.__all__)
     assert all(hasattr(module, name) for name in module.__all__)
-    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+    with pytest.raises(AttributeError, match="'nothing'"):
         _ = module.nothing
 
 

@@ -104,12 +104,12 @@ def commands(page: Path, folder: Path) -> list[list[str]]:
             for cell in columns
             for part in re.findall("`([^`]+)`", cell)
         ]
-    for words in map(str.split, inline):
-        module = " ".join(words[:3]) in _MODULES
-        if (module or words[:1] == ["vcl-radial"]) and not any("..." in word for word in words):
+    for line in map(str.split, inline):
+        module = " ".join(line[:3]) in _MODULES
+        if (module or line[:1] == ["vcl-radial"]) and not any("..." in word for word in line):
             # A command without arguments is mentioned, not shown.
-            mentioned = words[3:] == ["pages"] if module else len(words) <= 2
-            shown.append(" ".join([*words, "--help"] if mentioned else words))
+            mentioned = line[3:] == ["pages"] if module else len(line) <= 2
+            shown.append(" ".join([*line, "--help"] if mentioned else line))
     script = "\n".join(["exec 3>&1 >/dev/null", _SHELL, *shown])
     shell = shutil.which("bash") or "bash"
     answer = subprocess.run(
@@ -124,8 +124,8 @@ def anchors(page: Path) -> set[str]:
     text = _FENCE.sub("", page.read_text(encoding="utf-8"))
     result: set[str] = set()
     for heading in re.findall(r"^#+ +(.*?) *#*$", text, re.MULTILINE):
-        words = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).replace("`", "")
-        slug = re.sub(r"[^\w\- ]", "", words.lower()).replace(" ", "-")
+        title = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).replace("`", "")
+        slug = re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
         numbered = (slug if n == 0 else f"{slug}-{n}" for n in range(100))
         result.add(next(anchor for anchor in numbered if anchor not in result))
     return result

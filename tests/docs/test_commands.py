@@ -45,9 +45,8 @@ def readers_folder(tmp_path, monkeypatch):
 def test_every_command_of_a_page_is_understood_with_its_names_and_keys(page, readers_folder):
     write_files(page, readers_folder)
     for arguments in commands(page, readers_folder):
-        words = [PLACEHOLDERS.get(word, word) for word in arguments]
         try:
-            _understand(words)
+            _understand([PLACEHOLDERS.get(word, word) for word in arguments])
         except (Exception, SystemExit) as error:
             if not (isinstance(error, SystemExit) and error.code == 0):  # as --help does
                 pytest.fail(f"{' '.join(arguments)}\n{error}")
@@ -55,7 +54,7 @@ def test_every_command_of_a_page_is_understood_with_its_names_and_keys(page, rea
 
 def test_the_commands_of_the_docs_are_found():
     # Were the shell to unroll nothing, the test above would pass on anything.
-    readme = {words[0] for words in commands(ROOT / "README.md", Path.cwd())}
+    readme = {arguments[0] for arguments in commands(ROOT / "README.md", Path.cwd())}
     assert {"run", "check", "sweep", "reports"} <= readme
 
 
@@ -84,28 +83,30 @@ def test_a_command_with_a_wrong_name_key_or_option_is_not_understood(command, re
     assert getattr(error.value, "code", 1) != 0
 
 
-def _understand(words):
+def _understand(command):
     """Parse a command, and plan what it names as far as that needs no data."""
-    if words[0] == "benchmarks.speed":
-        speed.parser().parse_args(words[1:])
+    name, *arguments = command
+    if name == "benchmarks.speed":
+        speed.parser().parse_args(arguments)
         return
-    parser = cli._parser()
-    if words[0] == "reports":
-        parser, words = reports.parser_for(words[1:])
-    options = parser.parse_args(words)
+    if name == "reports":
+        parser, arguments = reports.parser_for(arguments)
+        options = parser.parse_args(arguments)
+    else:
+        options = cli._parser().parse_args(command)
     settings = dict(parse_setting(text) for text in getattr(options, "settings", []))
-    if words[:1] == ["run"]:
+    if name == "run":
         track = catalogue.track_of(catalogue.load("benchmark", options.benchmark))
-        methods = dict.fromkeys(_there(m, track.methods[0]) for m in options.methods)
+        methods = dict.fromkeys(existing_recipe(m, track.methods[0]) for m in options.methods)
         runs = planning.plan(options.benchmark, list(methods), [0], settings, options.tuned)
         executor_of(options)
         check_options(track, options.benchmark, lanes=options.lanes, device=options.device)
         track.check_runs(runs)
-    elif words[:1] == ["check"]:
-        check_recipe(recipe_for(_there(options.method, "ewc"), settings))
-    elif words[:1] == ["sweep"]:
+    elif name == "check":
+        check_recipe(recipe_for(existing_recipe(options.method, "ewc"), settings))
+    elif name == "sweep":
         sweeps.read(options.sweep, options.trials)
-    elif words[:1] == ["report"] and (options.folder.parent.name == "sweeps" or options.by):
+    elif name == "report" and (options.folder.parent.name == "sweeps" or options.by):
         # Its folder has the name of the sweep, shipped or of a file that the page shows.
         sweep = options.folder.name
         (plan, *_) = sweeps.read(sweep if sweep in catalogue.names("sweep") else f"./{sweep}.toml")
@@ -115,9 +116,9 @@ def _understand(words):
             runs_of(figure, options.methods, [0], settings)
 
 
-def _there(method, instead):
-    """A recipe that a command before would have written, or the reader, stands for another."""
-    return instead if method.endswith(".toml") and not Path(method).exists() else method
+def existing_recipe(method, default):
+    """The recipe that a page names; the default for a file that the reader has yet to write."""
+    return default if method.endswith(".toml") and not Path(method).exists() else method
 
 
 @pytest.mark.parametrize("page", DOCS, ids=name)

@@ -28,8 +28,8 @@ def test_the_readme_has_at_most_5000_bytes_one_picture_and_no_p_value():
 
 def test_the_readme_takes_two_minutes():
     # At 230 words a minute; tables are looked at, not read.
-    words = [line for line in prose(README).splitlines() if not line.startswith("|")]
-    assert len(" ".join(words).split()) <= 460
+    lines = [line for line in prose(README).splitlines() if not line.startswith("|")]
+    assert len(" ".join(lines).split()) <= 460
 
 
 def test_the_index_has_one_line_for_each_page_of_the_docs():

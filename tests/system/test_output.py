@@ -83,8 +83,8 @@ def test_a_run_whose_output_nobody_reads_is_finished(tmp_path, capfd):
 def test_an_output_that_is_full_is_one_line_and_a_failure(capfd):
     with full_device():
         assert main(["list"]) == 1
-    words = "vcl-radial: the output cannot be written: No space left on device\n"
-    assert capfd.readouterr().err == words
+    line = "vcl-radial: the output cannot be written: No space left on device\n"
+    assert capfd.readouterr().err == line
 
 
 @pytest.mark.processes
