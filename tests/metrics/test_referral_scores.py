@@ -46,8 +46,8 @@ def batch(request):
 
 def test_entropy_agrees_with_scipy():
     probs = np.random.default_rng(0).dirichlet([0.3] * 4, (5, 6))
-    found = entropy(torch.from_numpy(probs).log())
-    assert found.numpy() == pytest.approx(stats.entropy(probs, axis=-1))
+    score = entropy(torch.from_numpy(probs).log())
+    assert score.numpy() == pytest.approx(stats.entropy(probs, axis=-1))
 
 
 def test_a_class_without_probability_has_no_entropy():
@@ -58,9 +58,9 @@ def test_mutual_information_is_that_of_the_joint_table_of_draw_and_class():
     """With draws equally likely, p(s, c) = p_s(c) / S; scikit-learn on its exact counts."""
     counts = np.array([[[1, 7], [4, 4]], [[6, 2], [3, 5]], [[2, 6], [8, 0]]])  # [S, N, C] of 8
     log_draws = torch.from_numpy(counts / 8).log()
-    for row, found in enumerate(mutual_information(log_draws).tolist()):
+    for row, score in enumerate(mutual_information(log_draws).tolist()):
         expected = metrics.mutual_info_score(None, None, contingency=counts[:, row])
-        assert found == pytest.approx(expected, abs=1e-12)
+        assert score == pytest.approx(expected, abs=1e-12)
 
 
 def test_draws_that_agree_tell_nothing_and_draws_that_are_sure_of_others_tell_most():
@@ -74,10 +74,10 @@ def test_draws_that_agree_tell_nothing_and_draws_that_are_sure_of_others_tell_mo
 def test_mutual_information_is_never_negative_nor_above_the_entropy():
     logits = 20 * torch.randn(16, 200, 2, generator=torch.Generator().manual_seed(0))
     log_draws = logits.log_softmax(-1)
-    found = mutual_information(log_draws)
+    score = mutual_information(log_draws)
     mean = log_draws.double().logsumexp(0) - math.log(16)
-    assert (found >= 0).all()
-    assert (found <= entropy(mean) + 1e-12).all()
+    assert (score >= 0).all()
+    assert (score <= entropy(mean) + 1e-12).all()
 
 
 # Scores
@@ -203,8 +203,8 @@ def test_the_calibration_curve_agrees_with_scikit_learn(batch):
 def test_its_error_agrees_with_torchmetrics(batch, bins):
     classes, probabilities = batch
     p, y = torch.from_numpy(probabilities), torch.from_numpy(classes)
-    found = calibration_curve(classes, probabilities, bins).error
-    assert found == pytest.approx(
+    score = calibration_curve(classes, probabilities, bins).error
+    assert score == pytest.approx(
         100 * binary_calibration_error(p, y, n_bins=bins).item(), abs=1e-4
     )
 

@@ -84,8 +84,8 @@ def test_referring_the_mistakes_leaves_none():
     classes, probabilities, _, _ = sample()
     mistakes = (probabilities > 0.5) != classes
     kept = retained(ranks(mistakes.astype(float)), np.array([1, 1 - mistakes.mean()]))
-    found = accuracy_at_half(classes, probabilities, kept)
-    assert found == pytest.approx([100 * (1 - mistakes.mean()), 100])
+    score = accuracy_at_half(classes, probabilities, kept)
+    assert score == pytest.approx([100 * (1 - mistakes.mean()), 100])
 
 
 # Areas
@@ -145,8 +145,8 @@ def test_ties_count_as_on_average_over_their_orders():
         right = (probabilities[order] > 0.5) == classes[order]
         curves.append(100 * right.cumsum() / np.arange(1, 7))
     kept = retained(ranks(uncertainty), shares)
-    found = accuracy_at_half(classes, probabilities, kept)
-    assert found == pytest.approx(np.mean(curves, 0))
+    score = accuracy_at_half(classes, probabilities, kept)
+    assert score == pytest.approx(np.mean(curves, 0))
     assert np.ptp(curves, axis=0).max() > 10
 
 
@@ -176,8 +176,8 @@ def test_rows_may_come_in_any_order():
 def test_a_class_that_is_missing_where_the_model_is_most_certain_leaves_the_other_shares():
     classes, probabilities, log_odds, _ = sample()
     healthy_first = classes.astype(float)
-    found = areas(classes, probabilities, log_odds, healthy_first)
-    assert all(math.isfinite(value) for value in found.values())
+    score = areas(classes, probabilities, log_odds, healthy_first)
+    assert all(math.isfinite(value) for value in score.values())
     one_class = areas(np.zeros(600, np.int64), probabilities, log_odds, healthy_first)
     assert math.isnan(one_class["auc"])
     assert math.isnan(one_class["auprc"])

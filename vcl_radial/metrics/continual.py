@@ -8,11 +8,15 @@ every score that compares two moments of a sequence is None for it.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from vcl_radial.errors import DataError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 TIDY_COLUMNS = ("task_trained", "task_evaluated", "metric", "value")
 
@@ -33,22 +37,26 @@ def accuracy_matrix(tidy: pd.DataFrame, metric: str = "accuracy") -> pd.DataFram
     Raises:
         DataError: A column is missing, the metric does not occur, or a cell occurs twice.
     """
+    import pandas as pd
+
     missing = [column for column in TIDY_COLUMNS if column not in tidy.columns]
     if missing:
         raise DataError(f"accuracy table: the column {missing[0]!r} is missing")
     rows = tidy[tidy["metric"] == metric]
     if rows.empty:
         raise DataError(f"accuracy table: no rows with the metric {metric!r}")
+    # `DataFrame.pivot` takes ten times as long, and a report has hundreds of such tables.
     cell = ["task_trained", "task_evaluated"]
-    duplicates = rows[rows.duplicated(cell)]
-    if not duplicates.empty:
-        trained, evaluated = duplicates.iloc[0][cell]
+    (trained, i), (tasks, j) = (np.unique(rows[name], return_inverse=True) for name in cell)
+    if len(np.unique(i * len(tasks) + j)) < len(rows):
+        trained_twice, evaluated = rows[rows.duplicated(cell)].iloc[0][cell]
         raise DataError(
-            f"accuracy table: {metric} of task {evaluated} after task {trained} occurs twice; "
-            "pass the rows of one run only"
+            f"accuracy table: {metric} of task {evaluated} after task {trained_twice} occurs "
+            "twice; pass the rows of one run only"
         )
-    matrix = rows.pivot(index="task_trained", columns="task_evaluated", values="value")
-    return matrix.sort_index().sort_index(axis=1).astype(float)
+    R = np.full((len(trained), len(tasks)), np.nan)
+    R[i, j] = rows["value"]
+    return pd.DataFrame(R, pd.Index(trained, name=cell[0]), pd.Index(tasks, name=cell[1]))
 
 
 def average_accuracy(tidy: pd.DataFrame, metric: str = "accuracy") -> float:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 def accuracy(log_probs: Tensor, labels: Tensor) -> float:
@@ -65,6 +67,8 @@ def expected_calibration_error(log_probs: Tensor, labels: Tensor, bins: int = 15
     Raises:
         ValueError: The shapes do not belong together, the batch is empty, or `bins` < 1.
     """
+    import torch  # reports import this package and need no PyTorch
+
     _check_shapes(log_probs, labels)
     if bins < 1:
         raise ValueError(f"bins must be at least 1, got {bins}")
