@@ -14,8 +14,8 @@ def runs(tmp_path):
     for method in ("naive", "joint"):
         for seed in (0, 1):
             finished(tmp_path / "runs", tiny_run(method, seed=seed))
-    found, _ = gather(tmp_path / "runs")
-    return found
+    restored, _ = gather(tmp_path / "runs")
+    return restored
 
 
 def test_runs_are_read_as_from_their_folders(runs, tmp_path):
@@ -42,8 +42,8 @@ def test_the_same_runs_give_the_same_bytes(runs, tmp_path):
 
 def test_runs_beside_their_evidence_count_once_and_nobody_is_warned(runs, tmp_path):
     evidence.write(runs, tmp_path / "runs" / "report" / MULTI_HEAD, {})
-    found, passed_over = gather(tmp_path / "runs")
-    assert [run.path for run in found] == [run.path for run in runs]
+    restored, passed_over = gather(tmp_path / "runs")
+    assert [run.path for run in restored] == [run.path for run in runs]
     assert passed_over == []
 
 
@@ -56,8 +56,8 @@ def test_damaged_evidence_is_named_and_the_mend_too(runs, tmp_path):
         "evidence.json": b"[{}]",
     }.items():
         (place / name).write_bytes(content)
-        found, (line,) = gather(tmp_path / "runs")
-        assert len(found) == 4
+        restored, (line,) = gather(tmp_path / "runs")
+        assert len(restored) == 4
         assert f"{place / 'evidence.json'}: cannot be read" in line
         assert line.endswith("write it again")
 

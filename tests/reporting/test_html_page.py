@@ -16,7 +16,7 @@ class Elements(HTMLParser):
 
     def __init__(self, page: str) -> None:
         super().__init__()
-        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
         self.texts: list[str] = []
         self.open: list[str] = []
         self.feed(page)
@@ -24,7 +24,7 @@ class Elements(HTMLParser):
 
     def handle_starttag(self, tag, attributes):
         assert len(attributes) == len(dict(attributes)), (tag, attributes)
-        self.found.append((tag, dict(attributes)))
+        self.elements.append((tag, dict(attributes)))
         if tag not in VOID:
             self.open.append(tag)
 
@@ -35,7 +35,7 @@ class Elements(HTMLParser):
         self.texts.append(data)
 
     def of(self, tag: str) -> list[dict[str, str | None]]:
-        return [attributes for name, attributes in self.found if name == tag]
+        return [attributes for name, attributes in self.elements if name == tag]
 
 
 def rows_of(page: str) -> list[list[str]]:
@@ -52,11 +52,11 @@ def rows_of(page: str) -> list[list[str]]:
 
 def test_the_page_is_well_formed_and_every_id_is_there_once():
     page = Elements(page_of(drawn(), drawn(title="other")))
-    ids = [a["id"] for _, a in page.found if "id" in a]
+    ids = [a["id"] for _, a in page.elements if "id" in a]
     assert len(ids) == len(set(ids))
     links = [a["href"] for a in page.of("a") if a["href"].startswith("#")]
     assert {link[1:] for link in links} <= set(ids)
-    assert {a["aria-labelledby"] for _, a in page.found if "aria-labelledby" in a} <= set(ids)
+    assert {a["aria-labelledby"] for _, a in page.elements if "aria-labelledby" in a} <= set(ids)
 
 
 def test_nothing_is_loaded_from_anywhere():
@@ -64,7 +64,7 @@ def test_nothing_is_loaded_from_anywhere():
     page = Elements(text)
     for tag in ("link", "iframe", "object", "embed", "base", "form", "use", "image"):
         assert page.of(tag) == []
-    for tag, attributes in page.found:
+    for tag, attributes in page.elements:
         for name, value in attributes.items():
             if name in ("srcset", "action", "data", "xlink:href"):
                 pytest.fail(f"{tag} {name}={value}")
@@ -81,9 +81,9 @@ def test_nothing_is_loaded_from_anywhere():
 def test_a_hostile_name_is_nothing_but_text():
     hostile = Elements(page_of(drawn(HOSTILE, HOSTILE), name=HOSTILE))
     harmless = Elements(page_of(drawn("a", "a")))
-    assert [tag for tag, _ in hostile.found] == [tag for tag, _ in harmless.found]
-    attributes = {name for _, a in hostile.found for name in a}
-    assert attributes <= {name for _, a in harmless.found for name in a}
+    assert [tag for tag, _ in hostile.elements] == [tag for tag, _ in harmless.elements]
+    attributes = {name for _, a in hostile.elements for name in a}
+    assert attributes <= {name for _, a in harmless.elements for name in a}
     assert "".join(hostile.texts).count(HOSTILE) > 10
 
 

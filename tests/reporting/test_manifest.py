@@ -55,7 +55,7 @@ def test_a_page_that_no_report_wrote_stays(tmp_path: Path, report, benchmark, pa
     folder = tmp_path / "site"
     folder.mkdir()
     (folder / page).write_text("mine")
-    with pytest.raises(UserError, match=f"{page}: exists, and this command has not written it"):
+    with pytest.raises(UserError, match=f"{page}: "):
         write_report(tmp_path, folder, benchmark)
     assert [path.name for path in folder.iterdir()] == [page]
     assert (folder / page).read_text() == "mine"

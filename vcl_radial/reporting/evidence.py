@@ -10,21 +10,17 @@ from __future__ import annotations
 
 import json
 import lzma
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import pandas as pd
 import tomli_w
 
 from vcl_radial.errors import DataError
 from vcl_radial.files.reading import SMALL, open_text, read_json
 from vcl_radial.runs.folder import ENVIRONMENT, SPEC, write_atomically
 from vcl_radial.runs.track import FinishedRun
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 FILE = "evidence.json"
 _LARGEST = 4 * SMALL
@@ -33,12 +29,11 @@ _LARGEST = 4 * SMALL
 
 def rounded(run: FinishedRun) -> FinishedRun:
     """Round scores to twelve digits to save bytes; fewer would break ties in tests over seeds."""
-    return replace(run, tables={name: _rounded(table) for name, table in run.tables.items()})
-
-
-def _rounded(table: pd.DataFrame) -> pd.DataFrame:
-    numbers = table.select_dtypes("float")
-    return table.assign(**numbers.map(lambda value: float(f"{value:.12g}")))
+    tables = {
+        name: table.assign(**table.select_dtypes("float").map(lambda value: float(f"{value:.12g}")))
+        for name, table in run.tables.items()
+    }
+    return replace(run, tables=tables)
 
 
 def write(runs: Sequence[FinishedRun], report: Path, more: Mapping[str, str]) -> list[str]:
@@ -60,15 +55,12 @@ def write(runs: Sequence[FinishedRun], report: Path, more: Mapping[str, str]) ->
         }
         for run in runs
     ]
-    tables: dict[str, list[str]] = defaultdict(list)
-    for number, run in enumerate(runs):
-        for name, table in run.tables.items():
-            head, *lines = table.to_csv(index=False).splitlines()
-            numbered = [f"{number},{line}" for line in lines]
-            tables[name] += numbered if tables[name] else [f"run,{head}", *numbered]
-    texts = {f"evidence-{name}.csv": "\n".join(lines) + "\n" for name, lines in tables.items()}
-    files = {f"{name}.xz": _compressed(text) for name, text in {**texts, **more}.items()}
-    for name, content in files.items():
+    names = dict.fromkeys(name for run in runs for name in run.tables)
+    texts = {f"evidence-{name}.csv": _joined(runs, name) for name in names}
+    files = {f"{name}.xz": text for name, text in {**texts, **more}.items()}
+    for name, text in files.items():
+        # xz saves a quarter against gzip, as runs on the same patients repeat.
+        content = lzma.compress(text.encode(), preset=9 | lzma.PRESET_EXTREME)
         write_atomically(report / name, content)
     # Written last, so that the other files exist if this one does.
     write_atomically(report / FILE, json.dumps(entries, indent=1) + "\n")
@@ -100,14 +92,10 @@ def restore(report: Path, to: Path) -> list[tuple[Path, Path]]:
         for path in sorted(report.glob("evidence-*.csv.xz")):
             name = path.name.removeprefix("evidence-").removesuffix(".xz")
             with open_text(path, _LARGEST) as file:
-                head, *lines = file.read().splitlines()
-            contents = [[head.partition(",")[2]] for _ in entries]
-            for line in lines:
-                number, _, rest = line.partition(",")
-                contents[_number(number)].append(rest)
-            for (folder, _), content in zip(folders, contents, strict=True):
-                if len(content) > 1:
-                    (folder / name).write_text("\n".join(content) + "\n", encoding="utf-8")
+                table = pd.read_csv(file, dtype=str, keep_default_na=False)
+            for number, rows in table.groupby("run"):
+                # A folder that is missing raises an error: the number is none of a run.
+                rows.drop(columns="run").to_csv(to / str(int(str(number))) / name, index=False)
     except (
         OSError,
         lzma.LZMAError,
@@ -118,8 +106,15 @@ def restore(report: Path, to: Path) -> list[tuple[Path, Path]]:
         AttributeError,
     ) as error:
         reason = " ".join(str(error).split())
-        raise DataError(f"{report / FILE}: cannot be read ({reason}); write it again") from None
+        raise DataError(f"cannot be read ({reason}); write it again", report / FILE) from None
     return folders
+
+
+def _joined(runs: Sequence[FinishedRun], name: str) -> str:
+    """The rows of a table of all runs as CSV, each after the number of its run."""
+    tables = {number: run.tables[name] for number, run in enumerate(runs) if name in run.tables}
+    joined = pd.concat(tables, names=["run"]).reset_index("run")
+    return joined.to_csv(index=False)
 
 
 def _below(report: Path, folder: str) -> Path:
@@ -131,15 +126,3 @@ def _below(report: Path, folder: str) -> Path:
     if {"..", "/"} & {*Path(folder).parts}:
         raise ValueError("the folder of a run is elsewhere")
     return report / folder
-
-
-def _compressed(text: str) -> bytes:
-    """Compress a text; xz saves a quarter against gzip, as runs on the same patients repeat."""
-    return lzma.compress(text.encode(), preset=9 | lzma.PRESET_EXTREME)
-
-
-def _number(text: str) -> int:
-    """Parse the number of a run; a negative number would select another run."""
-    if not text.isdecimal():
-        raise ValueError(f"{text!r} is no number of a run")
-    return int(text)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
-import inspect
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from vcl_radial.errors import visible_lines
 from vcl_radial.reporting import figures, manifest, markdown
@@ -19,8 +16,8 @@ from vcl_radial.runs.sections import Facts, Figure, Report, Table
 def write_files(report: Report, folder: Path, *, benchmark: str, runs: Path) -> Drawn:
     """Write the tables, pictures and Markdown of a report; print its first table and the paths.
 
-    The page is `summary.md`; folded sections are in `details.md`. Unchanged pictures of the same
-    content are not drawn again. Files of an earlier report that this one does not have are removed.
+    The page is `summary.md`; folded sections are in `details.md`. Files of an earlier report that
+    this one does not have are removed.
 
     Args:
         report: the report.
@@ -39,8 +36,6 @@ def write_files(report: Report, folder: Path, *, benchmark: str, runs: Path) -> 
         texts["details.md"] = markdown.page(report, folded=True)
     blocks = [block for section in report.sections for block in section.blocks]
     shown = [block for block in blocks if isinstance(block, Figure)]
-    checksum = _checksum(report, shown)
-    unchanged = manifest.drawn_from(folder, checksum)  # read before the files are replaced
     for name, text in texts.items():
         write_atomically(folder / name, visible_lines(text))
     tables = [block for block in blocks if isinstance(block, Table)]
@@ -48,23 +43,22 @@ def write_files(report: Report, folder: Path, *, benchmark: str, runs: Path) -> 
     print("\n" + ": ".join(titles))
     if tables:
         print(markdown.aligned(tables[0]))
-    pictures = {figure.name: draw(figure, folder, unchanged) for figure in shown}
+    pictures = {figure.name: draw(figure, folder) for figure in shown}
     paths = ", ".join([str(folder / "summary.md"), *(n for n in texts if n != "summary.md")])
     print("\n".join([*(f"  {folder / name}.png  (and .svg)" for name in pictures), f"  {paths}"]))
     drawn = [f"{name}{ending}" for name in pictures for ending in figures.ENDINGS]
-    manifest.write(folder, benchmark, runs, [*texts, *drawn], checksum)
+    manifest.write(folder, benchmark, runs, [*texts, *drawn])
     return Drawn(report, pictures)
 
 
-def draw(figure: Figure, folder: Path, unchanged: set[str]) -> bytes:
-    """Write a figure as PNG and SVG, unless its files are unchanged; return its SVG.
+def draw(figure: Figure, folder: Path) -> bytes:
+    """Write a figure as PNG and SVG; return its SVG.
 
     Raises:
         UserError: a file cannot be written.
     """
-    paths = [folder / f"{figure.name}{ending}" for ending in figures.ENDINGS]
     try:
-        if figure.draw is not None and not {path.name for path in paths} <= unchanged:
+        if figure.draw is not None:
             with warnings.catch_warnings():
                 # Letters that the font does not have are drawn as boxes.
                 warnings.filterwarnings("ignore", message="Glyph .* missing from")
@@ -85,24 +79,3 @@ def write_page(
     page = html_page(reports, title=title, facts=facts, passed_over=passed_over)
     write_atomically(path, visible_lines(page))
     print(f"\nall of it on one page: {path}")
-
-
-def _checksum(report: Report, shown: Sequence[Figure]) -> str:
-    """A checksum of the content of pictures and of the code that draws them."""
-    from matplotlib import __version__
-
-    content = hashlib.sha256(f"{__version__} {report.title}".encode())
-    for section in report.sections:
-        content.update(f"{section.title} {sorted(section.files.items())}".encode())
-    for details in (False, True):
-        sections = Report(report.title, report.sections)  # pictures do not show facts
-        content.update(markdown.page(sections, folded=details).encode())
-    sources = {Path(inspect.getfile(_plain(f.draw))) for f in shown if f.draw}
-    for path in sorted({*sources, *Path(figures.__file__).parent.glob("*.py")}):
-        content.update(path.read_bytes())
-    return content.hexdigest()
-
-
-def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function that a partial calls."""
-    return _plain(function.func) if hasattr(function, "func") else function

@@ -43,7 +43,7 @@ def gather(folder: Path) -> tuple[list[FinishedRun], list[str]]:
         fault = (
             "is a file; give the folder of runs" if folder.exists() else "there is no such folder"
         )
-        raise UserError(f"{folder}: {fault}")
+        raise UserError(fault, folder)
     runs: list[FinishedRun] = []
     passed_over: list[str] = []
     first: dict[str, FinishedRun] = {}
@@ -167,7 +167,7 @@ def _below(folder: Path) -> Iterator[FinishedRun | DataError]:
     ]
     closed = {Path(error.filename): (error.strerror or "cannot be read") for error in unreadable}
     for path, reason in closed.items():
-        yield DataError(f"{path}: {reason.lower()}; make it readable, and give the command again")
+        yield DataError(f"{reason.lower()}; make it readable, and give the command again", path)
     folders = {root / name for root, names, _ in levels for name in names if name[:5] == "seed-"}
     for path in sorted(folders - closed.keys()):
         try:
@@ -192,7 +192,7 @@ def _read(path: Path) -> FinishedRun:
     fault = finished_fault(path, (SPEC, ENVIRONMENT))
     failed = fault == "not finished" and failure(path) is not None
     if not failed and not (path / SPEC).exists():
-        raise DataError(f"{path}: is not a run folder of this suite (it has no {SPEC})")
+        raise DataError(f"is not a run folder of this suite (it has no {SPEC})", path)
     if fault is not None:
         raise DataError(unfinished(path, fault))
     return _content(path, path)
@@ -219,7 +219,7 @@ def _content(path: Path, original: Path) -> FinishedRun:
         raise
     except (OSError, ValueError, LookupError, TypeError, RecursionError, UserError) as error:
         reason = " ".join(f"{file}{error}".split())
-        raise DataError(f"{original}: is not a run folder of this suite ({reason})") from None
+        raise DataError(f"is not a run folder of this suite ({reason})", original) from None
     data = spec.stream.get("data_name")
     benchmark = visible(spec.benchmark if data is None else f"{spec.benchmark} on {data}")
     scored_on = "" if spec.evaluate_on == "test" else f" ({spec.evaluate_on} data)"

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vcl_radial.reporting import markdown
-from vcl_radial.runs.sections import Block, Cell, Facts, Figure, Report, Section, Table, Text
+from vcl_radial.runs.sections import Cell, Facts, Report, Table
 
 if TYPE_CHECKING:
-    from jinja2 import Template
+    from jinja2 import Environment
     from markupsafe import Markup
 
 _PAGE = Path(__file__).parent / "page"
@@ -57,42 +57,28 @@ def html_page(
     """
     from markupsafe import Markup
 
-    return _template().render(
-        mark=Markup(MARK),
-        title=title,
-        facts=facts,
-        passed_over=passed_over,
-        reports=reports,
-        style=(_PAGE / "page.css").read_text(encoding="utf-8"),
-        script=(_PAGE / "page.js").read_text(encoding="utf-8"),
+    return (
+        _templates()
+        .get_template("page.html.jinja")
+        .render(
+            mark=Markup(MARK),
+            title=title,
+            facts=facts,
+            passed_over=passed_over,
+            reports=reports,
+            style=(_PAGE / "page.css").read_text(encoding="utf-8"),
+            script=(_PAGE / "page.js").read_text(encoding="utf-8"),
+        )
     )
 
 
 def table_html(table: Table) -> str:
     """A table as HTML without style or script, for notebooks; the best values are bold."""
-    from markupsafe import Markup, escape
-
-    def row(tag: str, texts: Sequence[Markup]) -> Markup:
-        sides = ["left" if head.is_text else "right" for head in table.heads]
-        cells = Markup(f'<{tag} style="text-align: {{}}">{{}}</{tag}>')
-        return Markup("<tr>{}</tr>").format(
-            Markup("").join(cells.format(*cell) for cell in zip(sides, texts, strict=True))
-        )
-
-    def text(cell: Cell) -> Markup:
-        return Markup("<b>{}</b>").format(cell.text) if cell.best else escape(cell.text)
-
-    caption = Markup("<caption>{}</caption>").format(table.title) if table.title else ""
-    head = row("th", [escape(head.heading) for head in table.heads])
-    body = Markup("\n").join(row("td", [text(cell) for cell in cells]) for cells in table.body)
-    notes = Markup("").join(Markup("<p>{}</p>").format(note) for note in table.notes)
-    return Markup("<table>{}<thead>{}</thead>\n<tbody>{}</tbody></table>{}").format(
-        caption, head, body, notes
-    )
+    return _templates().get_template("table.html.jinja").render(table=table)
 
 
 @cache
-def _template() -> Template:
+def _templates() -> Environment:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     environment = Environment(
@@ -103,18 +89,8 @@ def _template() -> Template:
         lstrip_blocks=True,
     )
     environment.filters |= {"download": _download, "code": _code, "sort_key": _sort_key}
-    environment.filters |= {
-        "kind": _kind,
-        "shown": _shown,
-        "tables": _tables,
-        "in_order": _in_order,
-    }
-    return environment.get_template("page.html.jinja")
-
-
-def _kind(block: Block) -> str:
-    kinds = ((Text, "text"), (Table, "table"), (Figure, "figure"))
-    return next(word for kind, word in kinds if isinstance(block, kind))
+    environment.filters |= {"shown": _shown, "markdown": markdown.blocks, "in_order": _in_order}
+    return environment
 
 
 def _shown(picture: bytes) -> str:
@@ -129,23 +105,14 @@ def _download(text: str, kind: str) -> str:
     return f"data:text/{kind};charset=utf-8;base64,{base64.b64encode(content).decode()}"
 
 
-def _tables(section: Section) -> str:
-    """The tables of a section as Markdown; empty where it has none."""
-    shown = [block for block in section.blocks if isinstance(block, Table)]
-    return markdown.blocks(shown) if shown else ""
-
-
 def _in_order(table: Table) -> list[list[Cell]]:
     """The rows of a table, the better ones first if it names a column to sort by."""
-    column = next(
-        (c for c, head in enumerate(table.heads) if head.heading == table.sorted_by), None
-    )
-    if column is None:
+    headings = [head.heading for head in table.heads]
+    if table.sorted_by not in headings:
         return table.body
+    column = headings.index(table.sorted_by)
     sign = 1.0 if table.heads[column].better == "lower" else -1.0
-    keys = [row[column].key for row in table.body]
-    order = sorted(range(len(keys)), key=lambda k: (math.isnan(keys[k]), sign * keys[k]))
-    return [table.body[k] for k in order]
+    return sorted(table.body, key=lambda r: (math.isnan(r[column].key), sign * r[column].key))
 
 
 def _sort_key(cell: Cell) -> str:
@@ -157,9 +124,4 @@ def _code(text: str) -> Markup:
     """A text whose parts between backticks are code."""
     from markupsafe import Markup, escape
 
-    parts = re.split(r"`([^`]+)`", text)
-    pairs = zip(parts[::2], [*parts[1::2], None], strict=True)
-    return Markup("").join(
-        escape(plain) + (Markup("<code>{}</code>").format(code) if code is not None else "")
-        for plain, code in pairs
-    )
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(text))))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections import defaultdict
 from collections.abc import Container, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -101,7 +100,7 @@ def shipped_classes(method: str) -> dict[str, str]:
     """
     if method not in catalogue.names("method"):
         return {}
-    table = tomllib.loads((catalogue.folder("method") / f"{method}.toml").read_text("utf-8"))
+    table = catalogue.load("method", method).table
     return {key: table[key] for key in ("strategy", "posterior") if key in table}
 
 

@@ -30,7 +30,6 @@ class Manifest(BaseModel):
         benchmark: the benchmark of the runs.
         runs: the folder of the runs, relative to the folder of the reports.
         files: SHA-256 checksums by file name.
-        shown: checksum of the content of the pictures.
     """
 
     model_config = ConfigDict(strict=True, frozen=True)
@@ -38,25 +37,9 @@ class Manifest(BaseModel):
     benchmark: str
     runs: str
     files: dict[str, str]
-    shown: str | None = None
 
 
-def drawn_from(folder: Path, shown: str) -> set[str]:
-    """The unchanged files of a report, if the checksum of its pictures is `shown`."""
-    manifest = _read(folder)
-    if manifest is None or manifest.shown != shown:
-        return set()
-    whole = set()
-    for name, checksum in manifest.files.items():
-        with contextlib.suppress(OSError):  # a file that cannot be read is drawn again
-            if checksum_of(folder / name) == checksum:
-                whole.add(name)
-    return whole
-
-
-def write(
-    folder: Path, benchmark: str, runs: Path, names: Iterable[str], shown: str | None = None
-) -> None:
+def write(folder: Path, benchmark: str, runs: Path, names: Iterable[str]) -> None:
     """List the files of a report, and remove leftovers of an earlier report in its folder.
 
     Args:
@@ -64,7 +47,6 @@ def write(
         benchmark: the benchmark of the runs.
         runs: the folder of all runs, as given to `--out`.
         names: the names of the files of the report.
-        shown: checksum of the content of the pictures.
 
     Raises:
         UserError: the manifest cannot be written.
@@ -73,9 +55,7 @@ def write(
     files = {name: checksum_of(folder / name) for name in sorted(names) if (folder / name).exists()}
     if earlier is not None:
         _remove(folder, {k: v for k, v in earlier.files.items() if k not in files})
-    manifest = Manifest(
-        benchmark=benchmark, runs=_from(folder.parent, runs), files=files, shown=shown
-    )
+    manifest = Manifest(benchmark=benchmark, runs=_from(folder.parent, runs), files=files)
     write_atomically(folder / FILE, manifest.model_dump_json(indent=2) + "\n")
 
 

@@ -31,31 +31,15 @@ def aligned(shown: Table) -> str:
     Returns:
         Text that ends with a line break.
     """
-    kept = [number for number, head in enumerate(shown.heads) if not head.aside]
-    heads = [shown.heads[number] for number in kept]
-    body = [[row[number] for number in kept] for row in shown.body]
-    stars = [any(row[number].best for row in body) for number in range(len(heads))]
-    rows = [[head.heading for head in heads]]
-    for row in body:
-        marks = [
-            ("*" if cell.best else " ") if star else ""
-            for cell, star in zip(row, stars, strict=True)
-        ]
-        rows.append(
-            [
-                f"{cell.text} {mark}" if mark else cell.text
-                for cell, mark in zip(row, marks, strict=True)
-            ]
-        )
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    rows.insert(1, ["─" * width for width in widths])
-    lines = [
-        "  ".join(
-            cell.ljust(width) if head.is_text else cell.rjust(width)
-            for cell, width, head in zip(row, widths, heads, strict=True)
-        ).rstrip()
-        for row in rows
-    ]
+    columns = []
+    for head, *cells in zip(shown.heads, *shown.body, strict=True):
+        if not head.aside:
+            marks = (" *", "  ") if any(cell.best for cell in cells) else ("", "")
+            texts = [head.heading, *(cell.text + marks[not cell.best] for cell in cells)]
+            width = max(map(len, texts))
+            texts.insert(1, "─" * width)
+            columns.append([t.ljust(width) if head.is_text else t.rjust(width) for t in texts])
+    lines = ["  ".join(row).rstrip() for row in zip(*columns, strict=True)]
     return "\n".join([*lines, *(fill(note, 100) for note in shown.notes), ""])
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterable, Mapping, Sequence
-from io import StringIO
 from typing import Any
 
 from vcl_radial.runs.environment import seconds
@@ -51,6 +49,8 @@ def behind(
 
 def runs_csv(runs: Sequence[FinishedRun]) -> str:
     """The CSV of commit, processor, version of torch and day of every run."""
+    import pandas as pd
+
     lines = [
         {
             "method": run.method,
@@ -62,11 +62,7 @@ def runs_csv(runs: Sequence[FinishedRun]) -> str:
         }
         for run in runs
     ]
-    text = StringIO()
-    writer = csv.DictWriter(text, lines[0], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(lines)
-    return text.getvalue()
+    return pd.DataFrame(lines).to_csv(index=False)
 
 
 def origin(command: str, environment: Environment, more: str) -> str:

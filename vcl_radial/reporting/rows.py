@@ -51,7 +51,7 @@ class Rows:
             with open_text(path) as file:
                 table = pd.read_csv(file)
         except (OSError, EOFError, ValueError) as error:
-            raise DataError(f"{path}: cannot be read ({' '.join(str(error).split())})") from None
+            raise DataError(f"cannot be read ({' '.join(str(error).split())})", path) from None
         return cls(table, path.name)
 
     def where(self, **values: Hashable | Sequence[Hashable]) -> Rows:
@@ -66,7 +66,7 @@ class Rows:
             table = table[self._column(column, table).isin(allowed)]
         selection = ", ".join(f"{column} = {value}" for column, value in values.items())
         if table.empty:
-            raise DataError(f"{self.name}: no row has {selection}")
+            raise DataError(f"no row has {selection}", self.name)
         return replace(self, table=table, name=f"{self.name} ({selection})")
 
     def wide(self, names: str = "metric", values: str = "value") -> Rows:
@@ -82,7 +82,7 @@ class Rows:
         try:
             table = filled.pivot(index=others, columns=names, values=values).reset_index()
         except ValueError:
-            raise DataError(f"{self.name}: a {values} is there twice") from None
+            raise DataError(f"a {values} is there twice", self.name) from None
         return replace(self, table=table)
 
     def values(self, column: str) -> list[float]:
@@ -94,7 +94,7 @@ class Rows:
         try:
             return [float(value) for value in self._column(column)]
         except (TypeError, ValueError):
-            raise DataError(f"{self.name}: {column} holds no numbers") from None
+            raise DataError(f"{column} holds no numbers", self.name) from None
 
     def distinct(self, column: str) -> list[Hashable]:
         """The values of a column without duplicates, in the order of the file."""
@@ -152,24 +152,22 @@ class Rows:
             side.values(column)
             scores.append(side.table.set_index(keys)[column].dropna())
             if scores[-1].index.has_duplicates:
-                raise DataError(f"{side.name}: {', '.join(keys)} is there twice")
+                raise DataError(f"{', '.join(keys)} is there twice", side.name)
         paired = pd.concat(scores, axis=1, join="inner")
         if paired.empty:
             raise DataError(
-                f"{self.name}: {first} and {second} have no {', '.join(keys)} in common"
+                f"{first} and {second} have no {', '.join(keys)} in common",
+                self.name,
             )
         values = (paired.iloc[:, 0] - paired.iloc[:, 1]).tolist()
         return Difference(values, digits, self.overlap, self.correct)
 
-    def sides(
-        self, names: Mapping[str, str], undecided: str = "undecided", sizes: bool = False
-    ) -> str:
+    def sides(self, names: Mapping[str, str], undecided: str = "undecided") -> str:
         """The streams on which the first is above and below: `above on A, B; below on C`.
 
         Args:
             names: printed names of the streams.
             undecided: the word for streams with p of 0.05 or more by Holm's correction.
-            sizes: whether decided differences are printed after their streams.
 
         Raises:
             DataError: a column of `stream, difference, holm` is missing.
@@ -177,16 +175,14 @@ class Rows:
         columns = [self._column(name) for name in ("stream", "difference", "holm")]
         streams: dict[str, list[str]] = {"above": [], "below": [], undecided: []}
         for stream, difference, p in zip(*columns, strict=True):
-            side = verdicts.side(difference, p, undecided)
-            size = f" ({difference:+.1f})" if sizes and side != undecided else ""
-            streams[side].append(f"{names.get(stream, stream)}{size}")
+            streams[verdicts.side(difference, p, undecided)].append(names.get(stream, stream))
         return "; ".join(f"{side} on {', '.join(on)}" for side, on in streams.items() if on)
 
     def _column(self, name: str, table: pd.DataFrame | None = None) -> pd.Series[Any]:
         table = self.table if table is None else table
         if name not in table:
             known = ", ".join(map(str, self.table.columns))
-            raise DataError(f"{self.name}: has no column {name}; it has {known}")
+            raise DataError(f"has no column {name}; it has {known}", self.name)
         return table[name]
 
 

@@ -144,7 +144,7 @@ def write_report(
             missing |= {run.path for run in chosen}
     manifest.remove_stale(to, {run.spec.benchmark for run in runs}, folder, stems)
     if not drawn:
-        raise UserError(f"{folder}: holds no finished run that can be shown")
+        raise UserError("holds no finished run that can be shown", folder)
     title = f"Results in {folder.resolve().name or folder}"
     facts = [("folder", [str(folder)]), ("made by", [f"vcl-radial {__version__}"])]
     write_page(

@@ -10,12 +10,10 @@ import pandas as pd
 
 from vcl_radial.metrics import average_accuracy, holm
 from vcl_radial.metrics.seeds import FEWEST_SEEDS
+from vcl_radial.metrics.verdicts import LEVEL
 from vcl_radial.reporting.figures.over_seeds import method_names
 from vcl_radial.reporting.rows import Difference
 from vcl_radial.runs.sections import Cell, Column, Table, number, signed, with_spread
-
-LEVEL = 0.05
-"""A difference with a smaller p-value is significant."""
 
 
 def paired_differences(results: pd.DataFrame, reference: str) -> pd.DataFrame:

@@ -6,7 +6,7 @@ import pandas as pd
 
 from vcl_radial.metrics import sign_flip_test
 from vcl_radial.metrics.seeds import FEWEST_SEEDS, MOST_SEEDS
-from vcl_radial.reporting.figures.differences import LEVEL
+from vcl_radial.metrics.verdicts import LEVEL
 from vcl_radial.reporting.figures.scores import SCORES
 
 READ_WITH_ACCURACY = ("forgetting", "backward_transfer", "recency_bias", "average_ece")
