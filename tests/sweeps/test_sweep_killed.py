@@ -11,7 +11,7 @@ import tomli_w
 from patience import PATIENT, alive, until
 from tiny_sweeps import swept, table_of, trials_bytes
 
-from vcl_radial.errors import UserError
+from vcl_radial.runs.lock import AlreadyRunning
 
 DRIVER = """
 import argparse, sys
@@ -62,7 +62,7 @@ def test_a_killed_worker_is_replaced_and_a_killed_sweep_goes_on_to_the_same_tabl
 
     try:
         until(lambda: so_many_wait(2))
-        with pytest.raises(UserError, match="another sweep is running in this folder"):
+        with pytest.raises(AlreadyRunning):
             swept(out, **changes)
         os.kill(int(at_the_gate()[0]), signal.SIGKILL)
         until(lambda: so_many_wait(3))

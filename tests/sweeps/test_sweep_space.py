@@ -14,15 +14,15 @@ from vcl_radial.sweeps.space import encoded
 
 def drawn(plan, count: int) -> list[dict]:
     study = optuna.create_study()
-    found = []
+    configurations = []
     for number in range(count):
         study.sampler = sampler(plan, number)
         trial = study.ask()
         parameters = plan.space.draw(trial)
         assert trial.params == encoded(parameters)
         study.tell(trial, 0.5)
-        found.append(parameters)
-    return found
+        configurations.append(parameters)
+    return configurations
 
 
 SEARCH = {
@@ -87,9 +87,11 @@ def test_a_grid_is_all_combinations_once_and_conditions_thin_it_out() -> None:
     )
     expected = [("radial", "layer"), ("radial", "unit"), ("gaussian", None)]
     assert plan.trials == 6
-    found = [(p["posterior"], p.get("grouping"), p["batch_size"]) for p in drawn(plan, plan.trials)]
-    assert len(found) == len(set(found)) == 6
-    assert set(found) == {(*pair, size) for pair in expected for size in (2, 3)}
+    configurations = [
+        (p["posterior"], p.get("grouping"), p["batch_size"]) for p in drawn(plan, plan.trials)
+    ]
+    assert len(configurations) == len(set(configurations)) == 6
+    assert set(configurations) == {(*pair, size) for pair in expected for size in (2, 3)}
 
 
 def test_examples_have_every_value_of_every_key_where_it_is_searched() -> None:
@@ -118,7 +120,7 @@ def test_an_option_that_a_condition_brings_is_checked_before_any_run() -> None:
         "options.temperature": {"choices": [1.0], "when": {"batch_size": 3}},
         "batch_size": [2, 3],
     }
-    with pytest.raises(UserError, match="unknown option 'temperature' of strategy = 'l2'"):
+    with pytest.raises(UserError, match="'temperature'"):
         plans_of(method="l2", fixed={"epochs": 1}, search=search)
 
 

@@ -33,7 +33,7 @@ def refused(**changes) -> str:
         ({"objective": "avg_accuracy"}, "'average_accuracy' (there are average_accuracy,"),
         ({"search__epoch": [1]}, "unknown key 'epoch'; the nearest known one is 'epochs'"),
         ({"fixed__epoch": 1}, "unknown key 'epoch'"),
-        ({"search": {}}, "[search] is empty; name the keys to be searched"),
+        ({"search": {}}, "search = {}: give at least 1"),
         ({"search__epochs": 3}, "a key with one value goes under [fixed]"),
         ({"search__grouping": []}, "search.grouping.choices = []: give at least 1"),
         ({"search__grouping": ["unit", "unit"]}, "search.grouping: the choice 'unit' is there tw"),
@@ -137,8 +137,8 @@ def test_a_run_of_a_configuration_is_the_base_with_its_values() -> None:
 
 
 def test_each_benchmark_is_searched_with_each_method() -> None:
-    found = plans_of(method=["naive", "joint"], benchmark=[DIGITS, "split-digits-single-head"])
-    assert [plan.label for plan in found] == [
+    read_plans = plans_of(method=["naive", "joint"], benchmark=[DIGITS, "split-digits-single-head"])
+    assert [plan.label for plan in read_plans] == [
         f"{benchmark}/{method}"
         for benchmark in (DIGITS, "split-digits-single-head")
         for method in ("naive", "joint")

@@ -12,7 +12,7 @@ from vcl_radial.runs.sections import Block, Column, Figure, Table, with_spread
 if TYPE_CHECKING:
     import pandas as pd
 
-    from vcl_radial.reporting.figures import AccuracyOverSeeds
+    from vcl_radial.reporting.figures.over_seeds import AccuracyOverSeeds
 
 
 def heatmaps(results: pd.DataFrame, tasks: Sequence[str], metric: str = "accuracy") -> list[Block]:

@@ -15,6 +15,7 @@ from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.devices import device_of
 from vcl_radial.runs.executor import LocalExecutor, MakeExecutor
 from vcl_radial.runs.folder import check_output
+from vcl_radial.runs.lock import held
 from vcl_radial.runs.processes import start_server
 from vcl_radial.runs.runner import available_cores, default_lanes, with_threads
 from vcl_radial.sweeps.driver import Driver
@@ -104,7 +105,7 @@ def perform_sweep(
         raise UserError("--lanes: a sweep with [pruning] stops runs one by one; use --lanes 1")
     plans = [plan.at(context.data_dir) for plan in plans]
     folder = SweepFolder(context.out / plans[0].name)
-    with folder.locked():
+    with held([folder.path]):
         # Checked once before all runs, so that a fault is reported once. Making a method checks its
         # options.
         examples = [(plan, parameters) for plan in plans for parameters in plan.space.examples]

@@ -1,23 +1,21 @@
 """The folder of a sweep: its specification, its runs and the table of trials.
 
 `<out>/<name>/` holds `sweep.toml`, the searched keys with the initial recipes; `trials.csv`, one
-row per trial; `runs/`, ordinary run folders; `spent.json`, the time that a sweep with `hours` has
-taken; `lock`, locked while a sweep is running.
+row per trial; `runs/`, ordinary run folders; and `spent.json`, the time that a sweep with `hours`
+has taken.
 """
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import json
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import tomli_w
 
 from vcl_radial.config import outside
@@ -27,7 +25,6 @@ from vcl_radial.runs import tracks
 from vcl_radial.runs.folder import RunFolder, write_atomically
 from vcl_radial.runs.spec import RunSpec
 from vcl_radial.sweeps.plans import Plan
-from vcl_radial.sweeps.space import Parameters
 from vcl_radial.sweeps.study import Study
 
 COLUMNS = (
@@ -39,10 +36,11 @@ COLUMNS = (
     "score",
     "standard_error",
     "words",
+    "runs",
 )
 """Columns of trials.csv before the searched keys; `chosen_for` only for settings per seed."""
 
-_MAY_CHANGE = ("owner", "description", "trials", "hours", "benchmark", "method", "checksums")
+_MAY_CHANGE = ("owner", "description", "trials", "hours", "benchmark", "method")
 
 
 @dataclass(frozen=True)
@@ -60,33 +58,6 @@ class SweepFolder:
         """The folder of a run."""
         folder: RunFolder[Any] = RunFolder(self.runs, run)
         return folder
-
-    @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Lock the folder inside.
-
-        Raises:
-            UserError: another sweep holds the lock, or the folder cannot be written to.
-        """
-        from filelock import FileLock, Timeout
-
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            lock = FileLock(self.path / "lock", timeout=0)
-            lock.acquire()
-        except Timeout:
-            raise UserError(
-                f"{self.path}: another sweep is running in this folder; wait for it, stop it, or "
-                "choose another folder with --out"
-            ) from None
-        except OSError as error:
-            raise UserError(
-                f"{self.path}: cannot be used: {error.strerror}; choose another folder with --out"
-            ) from None
-        try:
-            yield
-        finally:
-            lock.release()
 
     def claim(self, plans: Sequence[Plan]) -> str:
         """Write the specification, or check that it is the same; return the folder's id.
@@ -110,8 +81,9 @@ class SweepFolder:
                     difference = "track"
                 if difference is not None:
                     raise UserError(
-                        f"{path}: holds a sweep with another {difference}; choose another folder "
-                        "with --out, or delete this one"
+                        f"holds a sweep with another {difference}; choose another folder "
+                        "with --out, or delete this one",
+                        path,
                     )
         text = tomli_w.dumps({"owner": owner, **table})
         write_atomically(path, f"# sha256 {hashlib.sha256(text.encode()).hexdigest()}\n{text}")
@@ -149,42 +121,7 @@ def described(plans: Sequence[Plan]) -> dict[str, Any]:
     if not plans[0].sweep.per_seed:
         for start in starts:
             del start["seed"]
-    sums = {plan.label: labelled for plan in plans if (labelled := _choice_checksums(plan))}
-    return {**sweep, **({"checksums": sums} if sums else {}), "search": searched, "start": starts}
-
-
-def _choice_checksums(plan: Plan) -> dict[str, str]:
-    """Checksums of a user's code and data among the choices, as their names may stay the same.
-
-    The initial settings hold the checksums of their code and data.
-    """
-    base = _checksums(plan.base)
-    examples = plan.space.examples
-    by_choice = {}
-    for key, domain in plan.sweep.search.items():
-        for value in domain.extremes():
-            example = next((e for e in examples if e.get(key) == value), None)
-            if isinstance(value, str) and example is not None:
-                sums = _checksums(_run_with(plan, key, value, example))
-                if sums != base:
-                    by_choice[f"{key} = {value!r}"] = " ".join(sums)
-    return by_choice
-
-
-def _run_with(plan: Plan, key: str, value: str, example: Parameters) -> RunSpec:
-    """A run with a value of a key; other keys are the plan's, or the example's if necessary."""
-    try:
-        return plan.run({key: value}, plan.base.seed)
-    except UserError:
-        return plan.run(example, plan.base.seed)
-
-
-def _checksums(run: RunSpec) -> list[str]:
-    settings = run.settings()
-    return [
-        settings.get("code", ""),
-        settings[tracks.find(run.TRACK).spec.DATA].get("checksum", ""),
-    ]
+    return {**sweep, "search": searched, "start": starts}
 
 
 def read_described(path: Path) -> dict[str, Any] | None:
@@ -206,24 +143,21 @@ def read_described(path: Path) -> dict[str, Any] | None:
 def table(studies: Sequence[Study]) -> str:
     """The CSV of all trials that have ended; equal sweeps give equal bytes."""
     sweep = studies[0].plan.sweep
-    columns = columns_of(per_seed=sweep.per_seed)
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*columns, *sweep.search])
-    for study in studies:
-        for number, result in sorted(study.results.items()):
-            parameters: Parameters = study.trials[number].parameters
-            base = study.plan.base
-            row = {"benchmark": base.benchmark, "method": base.method, "trial": number}
-            row |= {"chosen_for": study.plan.chosen_for, **vars(result)}
-            values = [*(row[column] for column in columns), *map(parameters.get, sweep.search)]
-            writer.writerow(map(cell, values))
-    return text.getvalue()
-
-
-def columns_of(*, per_seed: bool) -> list[str]:
-    """The columns of trials.csv before the searched keys."""
-    return [column for column in COLUMNS if per_seed or column != "chosen_for"]
+    rows = [
+        {
+            "benchmark": study.plan.base.benchmark,
+            "method": study.plan.base.method,
+            "chosen_for": study.plan.chosen_for,
+            "trial": number,
+            **vars(result),
+            "runs": " ".join(RunFolder(Path(), run).path.name for run in study.trials[number].runs),
+            **study.trials[number].parameters,
+        }
+        for study in studies
+        for number, result in sorted(study.results.items())
+    ]
+    columns = [column for column in COLUMNS if sweep.per_seed or column != "chosen_for"]
+    return pd.DataFrame(rows, columns=[*columns, *sweep.search], dtype=object).to_csv(index=False)
 
 
 def label_of(start: Mapping[str, Any]) -> str:
@@ -255,9 +189,4 @@ def _difference(known: dict[str, Any], table: dict[str, Any]) -> str | None:
             return f"{key}.{next(k for k in sorted(old | new) if old.get(k) != new.get(k))}"
         elif old != new:
             return repr(key)
-    for label in map(label_of, table["start"]):
-        new = table.get("checksums", {}).get(label, {})
-        for choice, checksum in known.get("checksums", {}).get(label, {}).items():
-            if new.get(choice) != checksum:
-                return f"code or data of {choice}"
     return None

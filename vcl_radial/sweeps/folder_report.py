@@ -63,7 +63,7 @@ def report(
     )
     into = folder / "report" if to is None else Path(to)
     if to is None and into.is_symlink():  # a folder from outside must not lead elsewhere
-        raise UserError(f"{into}: is a link; remove it, or name a folder for the report with --to")
+        raise UserError("is a link; remove it, or name a folder for the report with --to", into)
     is_sweep = (folder / "sweep.toml").is_file()
     if is_sweep and (first or evidence):
         raise UserError(

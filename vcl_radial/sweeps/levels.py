@@ -2,38 +2,32 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-
-import numpy as np
+from statistics import fmean
+from typing import NamedTuple
 
 from vcl_radial.sweeps.results import SearchResult
 
 
-@dataclass(frozen=True)
-class Levels:
+class Levels(NamedTuple):
     """Scores that count as having learnt nothing, and as good.
 
     Attributes:
         nothing: a configuration with a lower score has learnt nothing.
         good: a configuration with this score or a higher one is good.
-        explanation: text on the origin of the levels.
     """
 
     nothing: float
     good: float
-    explanation: str
 
-
-@dataclass(frozen=True)
-class Shares:
-    """Shares of a method's configurations that learn nothing or are good, in per cent.
-
-    A diverged trial has learnt nothing; pruned or failed trials have no score and do not count.
-    """
-
-    nothing: float
-    good: float
+    @property
+    def explanation(self) -> str:
+        """The origin of the levels."""
+        return (
+            f"nothing learnt: below {self.nothing:.1f}, a tenth of the way from chance to best; "
+            f"good: from {self.good:.1f}, nine tenths of that way"
+        )
 
 
 def levels(searched: Sequence[SearchResult]) -> Levels | None:
@@ -51,28 +45,26 @@ def levels(searched: Sequence[SearchResult]) -> Levels | None:
     scores = [t.score for s in searched for t in s.trials if t.score is not None]
     if not chances or not scores:
         return None
-    chance, best = float(np.mean(chances)), max(scores)
-    nothing, good = (chance + part * (best - chance) for part in (0.1, 0.9))
-    explanation = (
-        f"nothing learnt: below {nothing:.1f}, a tenth of the way from chance to best; good: from "
-        f"{good:.1f}, nine tenths of that way"
-    )
-    return Levels(nothing, good, explanation)
+    chance, best = fmean(chances), max(scores)
+    return Levels(chance + 0.1 * (best - chance), chance + 0.9 * (best - chance))
 
 
-def shares(searched: SearchResult, level: Levels) -> Shares:
-    """The shares of a method's configurations that learn nothing, and that are good."""
-    scores = np.array(counted(searched))
-    if len(scores) == 0:
-        return Shares(0.0, 0.0)
-    nothing = 100.0 * float(np.mean(~(scores >= level.nothing)))
-    return Shares(nothing, 100.0 * float(np.mean(scores >= level.good)))
+def shares(searched: SearchResult, level: Levels) -> tuple[float, float]:
+    """The shares of a method's configurations that learn nothing and that are good, in per cent.
+
+    A diverged trial has learnt nothing; pruned or failed trials have no score and do not count.
+    """
+    scores = counted(searched)
+    per_cent = 100.0 / max(len(scores), 1)
+    nothing = sum(not score >= level.nothing for score in scores)
+    good = sum(score >= level.good for score in scores)
+    return per_cent * nothing, per_cent * good
 
 
 def counted(searched: SearchResult) -> list[float]:
     """The scores that count; nan for a diverged trial, which reaches no score."""
     return [
-        t.score if t.score is not None else float("nan")
+        math.nan if t.score is None else t.score
         for t in searched.trials
         if t.outcome in ("finished", "diverged")
     ]

@@ -4,22 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from vcl_radial.errors import UserError
 from vcl_radial.metrics import mean_and_standard_error
 from vcl_radial.runs import tracks
-from vcl_radial.runs.attempt import PruningThreshold, RunOutcome, Status, fallen_below
+from vcl_radial.runs.attempt import PruningThreshold, RunOutcome, fallen_below
 from vcl_radial.runs.folder import RunFolder, divergence, read_spec
 from vcl_radial.runs.track import SCORED_ON
 from vcl_radial.sweeps.study import Outcome, Result, Trial
-
-_OUTCOMES: dict[Status, Outcome] = {
-    "finished": "finished",
-    "pruned": "pruned",
-    "diverged": "diverged",
-    "failed": "failed",
-}
 
 
 def run_fault(folder: RunFolder[Any]) -> str | None:
@@ -87,7 +80,7 @@ def result(
                 continue
             end = RunOutcome(end.run, "diverged", f"{sweep.objective} is {value}")
         reason = f"seed {seed}: {end.fault}"
-        return Result(_OUTCOMES[end.status], words=reason, scores_so_far=scores_so_far)
+        return Result(cast(Outcome, end.status), words=reason, scores_so_far=scores_so_far)
     mean, spread = mean_and_standard_error(scores)
     return Result("finished", mean, None if math.isnan(spread) else spread, None, scores_so_far)
 
@@ -101,7 +94,8 @@ def score(folder: RunFolder[Any], objective: str) -> float | None:
     scored_on = read_spec(folder.path)["evaluate_on"]
     if scored_on != SCORED_ON:
         raise UserError(
-            f"{folder.path}: scored on {scored_on} data; a sweep takes validation scores only"
+            f"scored on {scored_on} data; a sweep takes validation scores only",
+            folder.path,
         )
     value: float | None = tracks.find(folder.run.TRACK).score(folder, objective)
     return value

@@ -107,11 +107,11 @@ def plans(name: str, sweep: Sweep, path: Path) -> list[Plan]:
             try:
                 made += _plans(name, sweep, track, benchmark, method)
             except UserError as error:
-                raise UserError(f"{path}: {error}") from None
+                raise UserError(str(error), path) from None
     labels = [plan.label for plan in made]
     for label in labels:
         if labels.count(label) > 1:
-            raise UserError(f"{path}: {label} is there twice; name it once")
+            raise UserError(f"{label} is there twice; name it once", path)
     _check_reached(sweep, made, path)
     return made
 
@@ -128,8 +128,8 @@ def _check_reached(sweep: Sweep, made: Sequence[Plan], path: Path) -> None:
             isinstance(sweep.search.get(condition), Range) for condition in domain.when
         ):
             raise UserError(
-                f"{path}: search.{key}: its `when` holds in no trial: fix its values, or leave "
-                "the key out"
+                f"search.{key}: its `when` holds in no trial: fix its values, or leave the key out",
+                path,
             )
 
 

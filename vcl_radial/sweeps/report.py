@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 import statistics
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +18,12 @@ from vcl_radial.errors import UserError
 from vcl_radial.reporting import manifest
 from vcl_radial.reporting.files import write_files, write_page
 from vcl_radial.reporting.html import MARK
+from vcl_radial.reporting.labels import file_name
 from vcl_radial.reporting.provenance import behind
 from vcl_radial.runs import planning
-from vcl_radial.runs.folder import check_page, write_atomically
+from vcl_radial.runs.folder import check_page
 from vcl_radial.runs.sections import Block, Figure, Report, Section, Table, Text
 from vcl_radial.runs.spec import RunSpec
-from vcl_radial.runs.track import AnyTrack
 from vcl_radial.sweeps import figures
 from vcl_radial.sweeps.folder import cell
 from vcl_radial.sweeps.importance import importances
@@ -55,21 +54,14 @@ def write_sweep_report(
     page = to / "index.html"
     check_page(page, [manifest.OF_ALL], MARK)
     results = read_results(path, by)
-    by_benchmark: dict[str, list[SearchResult]] = {}
-    for search in results.searched:
-        if search.trials:
-            by_benchmark.setdefault(search.benchmark, []).append(search)
-    per_seed = results.table.get("per_seed", False)
-    has_levels = results.objective == results.track.objective and not per_seed
     drawn = []
-    for benchmark, searched in by_benchmark.items():
-        folder = to / benchmark
-        if per_seed:
-            report = per_seed_report(results, benchmark, searched, folder)
+    searched = [search for search in results.searched if search.trials]
+    for benchmark, group in groupby(searched, key=lambda search: search.benchmark):
+        folder, searches = to / benchmark, list(group)
+        if results.table.get("per_seed", False):
+            report = per_seed_report(results, searches, folder)
         else:
-            level = levels(searched) if has_levels else None
-            report = report_of(results, benchmark, searched, folder, level)
-            report = replace(report, files=_recipes(results, searched, top))
+            report = report_of(results, searches, folder, top)
         drawn.append(write_files(report, folder, benchmark=benchmark, runs=path))
         for block in report.sections[0].blocks:
             if isinstance(block, Text) and block.style == "code":
@@ -79,37 +71,36 @@ def write_sweep_report(
     write_page(page, drawn, title=results.name, facts=facts, passed_over=[])
 
 
-def _recipes(results: SweepResults, searched: Sequence[SearchResult], top: int) -> dict[str, str]:
-    return {
-        recipe_name(search, rank): recipe_text(results, search, trial, rank)
-        for search in searched
-        for rank, trial in enumerate(search.ranked(results.direction)[:top], start=1)
-    }
-
-
 def report_of(
-    results: SweepResults,
-    benchmark: str,
-    searched: Sequence[SearchResult],
-    folder: Path,
-    level: Levels | None,
+    results: SweepResults, searched: Sequence[SearchResult], folder: Path, top: int
 ) -> Report:
-    """The report of the searched methods on one benchmark, with recipes in `folder`."""
+    """The report of the searched methods on one benchmark, with `top` recipes of each."""
     environments = [e for search in searched for e in search.environments]
     notices = dict.fromkeys(notice for e in environments for notice in e.get("notices", []))
     seeds = int(results.table["seeds"])
     spread = f"mean ± standard error over {number_of('seed', seeds)}"
     others = ", others for every seed" if results.table.get("resplit") else ""
     note = f"{results.table['kind']} search for {_aim(results)}, validation data{others}, {spread}"
+    level = levels(searched) if results.objective == results.track.objective else None
+    rows = [_row(results, search, level) for search in searched]
+    # Outcomes of no trial have no column.
+    columns = [c for c in rows[0] if c not in _ENDS or any(row[c] != "0" for row in rows)]
+    description = results.table.get("description")
     table = importances(searched, results.keys, results.direction)
-    rows = _rows(results, searched, level)
     blocks: list[Block] = [
-        *([Text(str(results.table["description"]))] if results.table.get("description") else []),
-        _shown(rows),
+        *([Text(str(description))] if description else []),
+        Table(columns, [[row[column] for column in columns] for row in rows]),
         Text(f"{note}; {level.explanation}." if level else f"{note}."),
-        *(block for search in searched for block in _best(results, search, folder)),
-        *_pictures(results, searched, level),
     ]
+    for search in searched:
+        if best := search.best(results.direction):
+            settings = ", ".join(f"{key} = {cell(value)}" for key, value in best.parameters.items())
+            path = folder / recipe_name(search)
+            blocks += [
+                Text(f"Best of {search.method}, trial {best.number}: {settings}."),
+                Text(command_for(results, search, path, 5, best.parameters), style="code"),
+            ]
+    blocks += _pictures(results, searched, level)
     if len(table):
         draw = partial(figures.importance, table)
         blocks.append(Figure("importance", draw, "How much each key matters for the score"))
@@ -117,6 +108,11 @@ def report_of(
         "trials.csv": _trials(results, searched),
         "summary.csv": pd.DataFrame(rows).to_csv(index=False),
         "importance.csv": table.to_csv(index=False),
+    }
+    recipes = {
+        recipe_name(search, rank): recipe_text(results, search, trial, rank)
+        for search in searched
+        for rank, trial in enumerate(search.ranked(results.direction)[:top], start=1)
     }
     facts = behind(
         environments,
@@ -127,24 +123,22 @@ def report_of(
             ("runs", [f"{len(environments)} finished"]),
         ],
     )
-    title = f"{results.name}: {benchmark}"
-    return Report(title, [Section("", blocks, files)], facts, list(notices))
+    title = f"{results.name}: {searched[0].benchmark}"
+    return Report(title, [Section("", blocks, files)], facts, list(notices), recipes)
 
 
 def per_seed_report(
-    results: SweepResults, benchmark: str, searched: Sequence[SearchResult], folder: Path
+    results: SweepResults, searched: Sequence[SearchResult], folder: Path
 ) -> Report:
     """The report of a search that chose settings per seed, with its recipes in a folder.
 
     The recipe of a method holds the settings of each seed under `[chosen.KEY]`; a table counts how
     often settings were chosen.
-
-    Raises:
-        UserError: a recipe cannot be written.
     """
     rows: list[list[str]] = []
     counts: list[list[str]] = []
     commands: list[Block] = []
+    recipes: dict[str, str] = {}
     for method in dict.fromkeys(search.method for search in searched):
         searches = [search for search in searched if search.method == method]
         bests = [(search, search.best(results.direction)) for search in searches]
@@ -152,9 +146,11 @@ def per_seed_report(
         trials = [trial for search in searches for trial in search.trials]
         without = sum(trial.score is None for trial in trials)
         rows.append([method, str(len(chosen)), str(len(trials)), str(without)])
-        path = folder / f"{method}.toml"
-        write_atomically(path, chosen_text(results, searches[0], chosen))
-        commands.append(Text(_chosen_command(results, searches, path), style="code"))
+        name = f"{method}.toml"
+        recipes[name] = chosen_text(results, searches[0], chosen)
+        seeds = 1 + max(int(search.start["seed"]) for search in searches)
+        command = command_for(results, searches[0], folder / name, seeds, {}, without=results.keys)
+        commands.append(Text(command, style="code"))
         settings = [", ".join(f"{k} = {cell(v)}" for k, v in c.items()) for c in chosen.values()]
         counts += [[method, text, str(n)] for text, n in Counter(settings).most_common()]
     summary = (
@@ -169,8 +165,9 @@ def per_seed_report(
     ]
     environments = [e for search in searched for e in search.environments]
     facts = behind(environments, evaluated_on=["validation"])
-    files = {"trials.csv": _trials(results, searched)}
-    return Report(f"{results.name}: {benchmark}", [Section("", blocks, files)], facts)
+    section = Section("", blocks, {"trials.csv": _trials(results, searched)})
+    title = f"{results.name}: {searched[0].benchmark}"
+    return Report(title, [section], facts, files=recipes)
 
 
 def chosen_text(
@@ -189,32 +186,7 @@ def chosen_text(
     return f"# By {results.objective} on validation data.\n{tomli_w.dumps(table)}"
 
 
-def _chosen_command(results: SweepResults, searches: Sequence[SearchResult], path: Path) -> str:
-    """The command that runs the chosen settings on test data.
-
-    It sets keys of the benchmark and of the data, which the method's file cannot set.
-    """
-    benchmark, data = searches[0].benchmark, results.track.spec.DATA
-    try:
-        set_by_benchmark = planning.recipe_of(benchmark)
-    except UserError:  # a user's benchmark that has moved
-        set_by_benchmark = {}
-    left_out = {f"{data}.{key}" for key in results.track.search_keys}
-    settings = {
-        key: value
-        for key, value in results.table["fixed"].items()
-        if key not in left_out and (key.startswith(f"{data}.") or key in set_by_benchmark)
-    }
-    seeds = 1 + max(int(search.start["seed"]) for search in searches)
-    return _command(benchmark, path, settings, seeds)
-
-
-def _command(benchmark: str, path: Path, settings: Mapping[str, Any], seeds: int) -> str:
-    texts = set_arguments(settings)
-    return command_line("run", benchmark, method=path, set=texts, seeds=seeds)
-
-
-def recipe_name(search: SearchResult, rank: int) -> str:
+def recipe_name(search: SearchResult, rank: int = 1) -> str:
     """The name of the file of a configuration, by its rank from 1."""
     return f"best-{search.method}.toml" if rank == 1 else f"best-{search.method}-{rank}.toml"
 
@@ -223,8 +195,8 @@ def recipe_text(
     results: SweepResults, search: SearchResult, trial: TrialResult, rank: int = 1
 ) -> str:
     """A configuration as the TOML of a method."""
-    recipe: dict[str, Any] = dict(run_of(search.start, trial.parameters, 0).settings()["recipe"])
-    default = _default_settings(results.track, search)
+    recipe: dict[str, Any] = dict(run_of(search.start, trial.parameters).settings()["recipe"])
+    default = _default_settings(search)
     default_recipe = {} if default is None else default["recipe"]
     if "eval_samples" in default_recipe and "eval_samples" not in trial.parameters:
         # The search does not choose how to predict, so the method's setting is used.
@@ -244,49 +216,52 @@ def recipe_text(
     return "\n".join([*head, tomli_w.dumps({"description": description, **recipe})])
 
 
-def best_command(track: AnyTrack, search: SearchResult, best: TrialResult, folder: Path) -> str:
-    """The command that runs the best configuration on test data.
+def command_for(
+    results: SweepResults,
+    search: SearchResult,
+    path: Path,
+    seeds: int,
+    parameters: Mapping[str, Any],
+    without: Collection[str] = (),
+) -> str:
+    """The command that runs a configuration on test data.
 
     It sets keys of the benchmark and of the data, which the method's file cannot set.
+
+    Args:
+        results: the results of the sweep.
+        search: the search of the configuration.
+        path: the method's file with the configuration.
+        seeds: the number of seeds to run.
+        parameters: the configuration.
+        without: keys that the command does not set.
     """
-    run = run_of(search.start, best.parameters, 0).settings()
+    track, data = results.track, results.track.spec.DATA
+    run = run_of(search.start, parameters).settings()
     settings: dict[str, Any] = {}
-    default = _default_settings(track, search)
     try:
         for key, value in planning.recipe_of(search.benchmark).items():
-            if run["recipe"].get(key) != value:
+            if run["recipe"].get(key) != value and key not in without:
                 settings[key] = run["recipe"].get(key)
-        # The command itself fills in a checksum.
-        left_out = {"checksum", *track.search_keys}
-        default_data = {} if default is None else default[track.spec.DATA]
-        for key, value in run[track.spec.DATA].items():
-            if default is not None and default_data.get(key) != value and key not in left_out:
-                settings[f"{track.spec.DATA}.{key}"] = value
     except UserError:
         pass  # a user's benchmark that has moved
-    return _command(search.benchmark, folder / f"best-{search.method}.toml", settings, 5)
+    if (default := _default_settings(search)) is not None:
+        # The command itself fills in a checksum.
+        left_out = {"checksum", *track.search_keys}
+        for key, value in run[data].items():
+            if default[data].get(key) != value and key not in left_out:
+                settings[f"{data}.{key}"] = value
+    texts = set_arguments(settings)
+    return command_line("run", search.benchmark, method=path, set=texts, seeds=seeds)
 
 
-def _default_settings(track: AnyTrack, search: SearchResult) -> dict[str, Any] | None:
+def _default_settings(search: SearchResult) -> dict[str, Any] | None:
     """The settings of the method's run without the sweep; None if the method is not found."""
     try:
         run: RunSpec = planning.plan(search.benchmark, [search.method], [0])[0]
     except UserError:
         return None
     return run.settings()
-
-
-def _best(results: SweepResults, search: SearchResult, folder: Path) -> list[Block]:
-    """The best settings of a method, and the command that runs them on test data."""
-    best = search.best(results.direction)
-    if best is None:
-        return []
-    settings = ", ".join(f"{key} = {cell(value)}" for key, value in best.parameters.items())
-    command = best_command(results.track, search, best, folder)
-    return [
-        Text(f"Best of {search.method}, trial {best.number}: {settings}."),
-        Text(command, style="code"),
-    ]
 
 
 def _pictures(
@@ -296,15 +271,14 @@ def _pictures(
     scored = [search for search in searched if search.best(direction) is not None]
     if not scored:
         return []
-    up = direction == "maximize"
-    draw = partial(figures.distribution, searched, label, level, higher_is_better=up)
+    draw = partial(figures.distribution, searched, label, level, direction)
     cost = partial(figures.cost_against_score, searched, label, direction)
     shown: list[Block] = [
         Figure("distribution", draw, f"Share of the configurations by {label}"),
         Figure("cost", cost, f"Seconds of a run by {label}"),
     ]
     for search in scored:
-        stem = re.sub(r"[^a-zA-Z0-9_.=-]+", "_", search.method)
+        stem = file_name(search.method)
         if results.table["kind"] == "grid" and figures.numbers_of(search):
             alt = f"The score of {search.method} along each number, a line for the other settings"
             draw = partial(figures.along_numbers, search, label)
@@ -316,51 +290,39 @@ def _pictures(
 
 def _trials(results: SweepResults, searched: Sequence[SearchResult]) -> str:
     """The CSV of all trials with their cost, the best first."""
-    columns = ["method", *(["chosen_for"] if searched[0].chosen_for is not None else [])]
-    columns += ["trial", "outcome", "score", "standard_error", "seconds", "words"]
-    rows = []
-    for search in searched:
-        ranked = search.ranked(results.direction)
-        for trial in [*ranked, *(trial for trial in search.trials if trial.score is None)]:
-            values = vars(trial) | {"trial": trial.number, "method": search.method}
-            values["chosen_for"] = search.chosen_for
-            parameters = [trial.parameters.get(key) for key in results.keys]
-            rows.append([cell(value) for value in (*(values[c] for c in columns), *parameters)])
-    return pd.DataFrame(rows, columns=[*columns, *results.keys]).to_csv(index=False)
-
-
-def _rows(
-    results: SweepResults, searched: Sequence[SearchResult], level: Levels | None
-) -> list[dict[str, str]]:
-    """A row of formatted results per method."""
-    rows = []
-    for search in searched:
-        outcomes = [trial.outcome for trial in search.trials]
-        best = search.best(results.direction)
-        scores = [trial.score for trial in search.trials if trial.score is not None]
-        row = {"method": search.method, "trials": str(len(outcomes))}
-        row |= {how: str(outcomes.count(how)) for how in _ENDS}
-        row["best"] = row["median"] = ""
-        if best is not None and best.score is not None:
-            spread = "" if best.standard_error is None else f" ± {best.standard_error:.2g}"
-            row["best"] = f"{best.score:.4g}{spread}"
-            row["median"] = f"{statistics.median(scores):.4g}"
-        if level is not None:
-            share = shares(search, level)
-            row["learnt nothing (%)"] = f"{share.nothing:.0f}"
-            row["good (%)"] = f"{share.good:.0f}"
-        row["hours"] = f"{sum(e['seconds'] for e in search.environments) / 3600:.2f}"
-        rows.append(row)
-    return rows
+    rows = [
+        {"method": search.method, "chosen_for": search.chosen_for, "trial": trial.number}
+        | vars(trial)
+        | trial.parameters
+        for search in searched
+        for trial in search.in_order(results.direction)
+    ]
+    columns = ["method", "chosen_for", "trial", "outcome", "score", "standard_error", "seconds"]
+    table = pd.DataFrame(rows, columns=[*columns, "words", *results.keys], dtype=object)
+    if searched[0].chosen_for is None:
+        table = table.drop(columns="chosen_for")
+    return table.to_csv(index=False)
 
 
 _ENDS = ("pruned", "diverged", "failed")
 
 
-def _shown(rows: Sequence[dict[str, str]]) -> Table:
-    """The rows as a table, without columns of outcomes that have only zeros."""
-    columns = [c for c in rows[0] if c not in _ENDS or any(row[c] != "0" for row in rows)]
-    return Table(columns, [[row[column] for column in columns] for row in rows])
+def _row(results: SweepResults, search: SearchResult, level: Levels | None) -> dict[str, str]:
+    """The formatted results of a method."""
+    outcomes = [trial.outcome for trial in search.trials]
+    row = {"method": search.method, "trials": str(len(outcomes))}
+    row |= {how: str(outcomes.count(how)) for how in _ENDS}
+    row |= {"best": "", "median": ""}
+    scores = [trial.score for trial in search.ranked(results.direction) if trial.score is not None]
+    if scores:
+        error = search.ranked(results.direction)[0].standard_error
+        row["best"] = f"{scores[0]:.4g}" + (f" ± {error:.2g}" if error is not None else "")
+        row["median"] = f"{statistics.median(scores):.4g}"
+    if level is not None:
+        nothing, good = shares(search, level)
+        row |= {"learnt nothing (%)": f"{nothing:.0f}", "good (%)": f"{good:.0f}"}
+    row["hours"] = f"{sum(e['seconds'] for e in search.environments) / 3600:.2f}"
+    return row
 
 
 def _aim(results: SweepResults) -> str:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import math
 import statistics
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,13 +19,13 @@ from vcl_radial.files.reading import read_json, read_text
 from vcl_radial.metrics import mean_and_standard_error
 from vcl_radial.runs import tracks
 from vcl_radial.runs.environment import seconds
-from vcl_radial.runs.folder import read_spec
+from vcl_radial.runs.folder import ENVIRONMENT, RunFolder, read_spec
 from vcl_radial.runs.spec import RunSpec
 from vcl_radial.runs.track import SCORED_ON, AnyTrack, Direction
-from vcl_radial.sweeps.folder import SweepFolder, cell, columns_of, label_of, read_described
+from vcl_radial.sweeps.folder import SweepFolder, cell, label_of, read_described
 from vcl_radial.sweeps.outcome import run_fault, score
-from vcl_radial.sweeps.plans import shared
 from vcl_radial.sweeps.space import Parameters, Range, Searchable, in_order
+from vcl_radial.sweeps.specification import MOST_SEEDS
 
 
 @dataclass(frozen=True)
@@ -42,6 +40,7 @@ class TrialResult:
         words: why the trial did not finish (the column of this name).
         parameters: the configuration.
         seconds: mean seconds of training and evaluation of its finished runs; None without any.
+        runs: the names of the folders of its runs.
     """
 
     number: int
@@ -51,6 +50,7 @@ class TrialResult:
     words: str
     parameters: Parameters
     seconds: float | None
+    runs: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -88,11 +88,14 @@ class SearchResult:
             else None
         )
 
-    def ranked(self, direction: Direction) -> list[TrialResult]:
-        """The finished trials, the best one first; equal trials in order."""
+    def in_order(self, direction: Direction) -> list[TrialResult]:
+        """All trials, the best one first, those without a score last; equal trials in order."""
         sign = -1 if direction == "maximize" else 1
-        finished = [trial for trial in self.trials if trial.score is not None]
-        return sorted(finished, key=lambda trial: sign * (trial.score or 0.0))
+        return sorted(self.trials, key=lambda t: (t.score is None, sign * (t.score or 0.0)))
+
+    def ranked(self, direction: Direction) -> list[TrialResult]:
+        """The trials with a score, the best one first."""
+        return [trial for trial in self.in_order(direction) if trial.score is not None]
 
     def best(self, direction: Direction) -> TrialResult | None:
         """The best finished trial; None without one."""
@@ -134,7 +137,6 @@ class SweepResults:
 
 
 _FIX = "the command of the sweep writes it again"
-_MOST_SEEDS = 100_000
 
 
 def read_results(path: Path, by: str | None = None) -> SweepResults:
@@ -149,20 +151,20 @@ def read_results(path: Path, by: str | None = None) -> SweepResults:
             such score, or it names code (`Untrusted`).
     """
     if not (path / "sweep.toml").is_file():
-        raise UserError(f"{path}: is not a sweep's folder; give the one that `sweep` named")
+        raise UserError("is not a sweep's folder; give the one that `sweep` named", path)
     try:
         table = read_described(path / "sweep.toml")
         if table is not None:
             return _results(path, table, by)
     except (ValueError, LookupError, TypeError, AttributeError):  # a value that no sweep writes
         pass
-    raise UserError(f"{path / 'sweep.toml'}: damaged; {_FIX}")
+    raise UserError(f"damaged; {_FIX}", path / "sweep.toml")
 
 
 def _results(path: Path, table: Mapping[str, Any], by: str | None) -> SweepResults:
     """The results of `read_results` from a table of unknown origin."""
     table["seed"], table["fixed"], table["start"][0]  # keys that reports need must exist
-    if not 0 <= table.get("seeds", 0) <= _MOST_SEEDS:
+    if not 0 <= table.get("seeds", 0) <= MOST_SEEDS:
         raise ValueError("too many seeds")
     with outside.named_by(path / "sweep.toml"):
         start_tracks = [tracks.from_tables(start) for start in table["start"]]
@@ -170,39 +172,29 @@ def _results(path: Path, table: Mapping[str, Any], by: str | None) -> SweepResul
     if any(track.spec.DATA not in start for track, start in pairs):
         raise ValueError("a start has data of another track")
     keys = in_order(TypeAdapter(dict[str, Searchable]).validate_python(table["search"]))
-    folder = SweepFolder(path)
     try:
         rows = list(csv.DictReader(io.StringIO(read_text(path / "trials.csv"))))
-        columns = columns_of(per_seed=table.get("per_seed", False))
-        trials = [(_label(row), _trial(row, columns, keys)) for row in rows]
+        trials = [(_label(row), _trial(row, keys)) for row in rows]
     except FileNotFoundError:
-        raise UserError(f"{path / 'trials.csv'}: there is none; {_FIX}") from None
+        raise UserError(f"there is none; {_FIX}", path / "trials.csv") from None
     except (OSError, ValueError, LookupError, TypeError, StopIteration, csv.Error):
-        raise UserError(f"{path / 'trials.csv'}: damaged; {_FIX}") from None
+        raise UserError(f"damaged; {_FIX}", path / "trials.csv") from None
     if not trials:
-        raise UserError(f"{path / 'trials.csv'}: has no trial; {_FIX}, if one has ended")
-    objectives = tracks.from_tables(table["start"][0]).objectives
+        raise UserError(f"has no trial; {_FIX}, if one has ended", path / "trials.csv")
+    objectives = start_tracks[0].objectives
     if by is not None and by not in objectives:
         raise UserError(f"no score {by!r}; choose from {', '.join(objectives)}")
     other = by if by != table["objective"] else None
     searched = []
-    done = _done(folder, tracks.from_tables(table["start"][0]))
     for start in table["start"]:
-        own_trials = [trial for label, trial in trials if label == label_of(start)]
-        seeds = [start["seed"]] if "seed" in start else range(table["seeds"])
-        resplit = table.get("resplit", False)
-        shares = table.get("shares", {})
-        searched.append(_with_runs(start, own_trials, folder, done, seeds, other, resplit, shares))
+        of_search = [trial for label, trial in trials if label == label_of(start)]
+        searched.append(_with_runs(start, of_search, path, other))
     return SweepResults(path.resolve().name, table, keys, searched, by or str(table["objective"]))
 
 
-def run_of(
-    start: Mapping[str, Any], parameters: Parameters, seed: int, resplit: bool = False
-) -> RunSpec:
-    """The run of a configuration, from the initial settings that a sweep has written."""
+def run_of(start: Mapping[str, Any], parameters: Mapping[str, Any]) -> RunSpec:
+    """The run of a configuration with seed 0, from the initial settings in a sweep's folder."""
     track = tracks.from_tables(start)
-    if resplit:
-        parameters = {**parameters, **track.split_of(seed)}
     data, recipe = dict(start[track.spec.DATA]), dict(start["recipe"])
     options = dict(recipe.get("options", {}))
     for key, value in parameters.items():
@@ -213,78 +205,64 @@ def run_of(
             {track.spec.DATA: data, "options": options}[table][inner] = value
     recipe |= {"options": options} if options else {}
     run: RunSpec = track.validated(
-        {**start, "seed": seed, "evaluate_on": SCORED_ON, track.spec.DATA: data, "recipe": recipe}
+        {**start, "seed": 0, "evaluate_on": SCORED_ON, track.spec.DATA: data, "recipe": recipe}
     )
     return run
 
 
-def _done(folder: SweepFolder, track: AnyTrack) -> dict[str, RunSpec]:
-    """The runs in a sweep's folder, by their settings without checksums of code and data.
-
-    A trial may use a user's code or data, whose checksum only its run knows: a report may be
-    written where these files are missing.
-    """
-    done = {}
-    for path in folder.runs.glob("**/seed-*"):
-        with suppress(OSError, ValueError, LookupError, TypeError, UserError):  # a damaged run
-            run: RunSpec = track.validated(read_spec(path))
-            done[_without_checksums(run, track)] = run
-    return done
-
-
-def _without_checksums(run: RunSpec, track: AnyTrack) -> str:
-    settings = run.settings()
-    settings.pop("code", None)
-    settings[track.spec.DATA].pop("checksum", None)
-    return json.dumps(settings, sort_keys=True)
-
-
 def _with_runs(
-    start: Mapping[str, Any],
-    trials: list[TrialResult],
-    folder: SweepFolder,
-    done: Mapping[str, RunSpec],
-    seeds: Sequence[int],
-    by: str | None,
-    resplit: bool,
-    shares: Mapping[str, float],
+    start: Mapping[str, Any], trials: Sequence[TrialResult], path: Path, by: str | None
 ) -> SearchResult:
+    """The results of a search with what its finished runs cost.
+
+    Args:
+        start: the initial settings of the search.
+        trials: its trials.
+        path: the folder of the sweep.
+        by: another score of the runs, which replaces that of the trials; or None.
+    """
     track = tracks.from_tables(start)
-    environments: dict[Path, dict[str, Any]] = {}
-    chances: dict[Path, float] = {}
+    environments: dict[str, dict[str, Any]] = {}
+    chances: dict[str, float] = {}
     complete = []
     for trial in trials:
         costs, scores = [], []
-        for seed in seeds:
-            spec = run_of(start, trial.parameters, seed, resplit)
-            if shares:
-                shorter = shared(spec.settings()["recipe"], shares)
-                spec = run_of(start, {**trial.parameters, **shorter}, seed, resplit)
-            run = folder.run(done.get(_without_checksums(spec, track), spec))
-            if (fault := run_fault(run)) is not None:
+        for name in trial.runs:
+            run, fault = _run(SweepFolder(path), track, start, name)
+            if run is None:
                 if by is not None and trial.score is not None:
-                    print(f"{run.path}: {fault}; trial {trial.number} has no {by}")
+                    print(f"{fault}; trial {trial.number} has no {by}")
                 continue
-            environment = read_json(run.path / "environment.json")
+            environment = read_json(run.path / ENVIRONMENT)
             costs.append(seconds(environment))
-            environments[run.path] = environment | {"seconds": costs[-1]}
-            chance: float | None = track.chance(run)
-            if chance is not None:
-                chances[run.path] = chance
+            environments[name] = environment | {"seconds": costs[-1]}
+            if (chance := track.chance(run)) is not None:
+                chances[name] = chance
             if by is not None and trial.score is not None:
                 scores.append(score(run, by))
-        cost = statistics.fmean(costs) if costs else None
-        complete.append(
-            replace(_rescored(trial, scores, len(seeds)) if by else trial, seconds=cost)
-        )
+        trial = replace(trial, seconds=statistics.fmean(costs) if costs else None)  # noqa: PLW2901
+        complete.append(_rescored(trial, scores) if by else trial)
     mean, _ = mean_and_standard_error(chances.values())
     return SearchResult(start, complete, list(environments.values()), mean if chances else None)
 
 
-def _rescored(trial: TrialResult, scores: Sequence[float | None], seeds: int) -> TrialResult:
+def _run(
+    sweep: SweepFolder, track: AnyTrack, start: Mapping[str, Any], name: str
+) -> tuple[RunFolder[Any] | None, str]:
+    """The folder of a finished run; or None, and why it holds none."""
+    path = sweep.runs / start["benchmark"] / start["method"] / name
+    try:
+        folder = sweep.run(track.validated(read_spec(path)))
+    except (OSError, ValueError, LookupError, TypeError, UserError):
+        return None, f"{path}: not finished"
+    fault = run_fault(folder)
+    return (folder, "") if fault is None else (None, f"{path}: {fault}")
+
+
+def _rescored(trial: TrialResult, scores: Sequence[float | None]) -> TrialResult:
     """The trial with another score; None as its score unless the runs of all seeds have one."""
     known = [value for value in scores if value is not None and math.isfinite(value)]
-    if len(known) < seeds:
+    if len(known) < len(trial.runs):
         return replace(trial, score=None, standard_error=None)
     mean, spread = mean_and_standard_error(known)
     return replace(trial, score=mean, standard_error=None if math.isnan(spread) else spread)
@@ -295,10 +273,8 @@ def _label(row: Mapping[str, str]) -> str:
     return "/".join(part for part in parts if part is not None)
 
 
-def _trial(
-    row: Mapping[str, str], columns: Sequence[str], keys: Mapping[str, Searchable]
-) -> TrialResult:
-    if None in row or any(row[column] is None for column in (*columns, *keys)):
+def _trial(row: Mapping[str, str], keys: Mapping[str, Searchable]) -> TrialResult:
+    if None in row or None in row.values():
         raise ValueError("a row is incomplete")
     if row["score"] and not math.isfinite(float(row["score"])):
         raise ValueError("a score is no number")
@@ -310,6 +286,7 @@ def _trial(
         words=row["words"],
         parameters={key: _value(domain, row[key]) for key, domain in keys.items() if row[key]},
         seconds=None,
+        runs=row["runs"].split(),
     )
 
 

@@ -37,24 +37,11 @@ def sampler(plan: Plan, number: int) -> BaseSampler:
         )
 
 
-class _OneByOne(BaseSampler):
-    """Samples every key independently."""
-
-    def infer_relative_search_space(
-        self, study: Study, trial: FrozenTrial
-    ) -> dict[str, BaseDistribution]:
-        return {}
-
-    def sample_relative(
-        self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
-    ) -> dict[str, Any]:
-        return {}
-
-
-class Listed(_OneByOne):
+class Listed(RandomSampler):
     """Gives trial n the n-th configuration of a list."""
 
     def __init__(self, configurations: Sequence[Parameters]) -> None:
+        super().__init__()
         self.configurations = configurations
 
     def sample_independent(
@@ -64,13 +51,14 @@ class Listed(_OneByOne):
         return encoded(self.configurations[trial.number])[key_of(name)]
 
 
-class Keyed(_OneByOne):
+class Keyed(RandomSampler):
     """Draws a value that depends only on the seed, the trial and the key.
 
     So several methods are tried with the same configurations, and a new key changes no other one.
     """
 
     def __init__(self, seed: int) -> None:
+        super().__init__()
         self.seed = seed
 
     def sample_independent(

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Self, TypeAlias
 
 from pydantic import Field, field_validator, model_validator
 
@@ -43,6 +43,10 @@ class Condition(Settings):
             values.get(key) in (allowed if isinstance(allowed, list) else [allowed])
             for key, allowed in self.when.items()
         )
+
+    def case(self, values: Mapping[str, Any]) -> tuple[Self, str]:
+        """The domain for these values of the other keys, and the suffix of its name in Optuna."""
+        return self, ""
 
 
 class Choices(Condition):
@@ -154,10 +158,13 @@ class Cases(Settings):
         """The domain for Optuna's evaluation of finished trials."""
         return Choices(choices=self.choices).distribution()
 
-    def case(self, values: Mapping[str, Any]) -> tuple[int, Case]:
-        """The case that holds, after its number from 1."""
-        numbered = enumerate(self.cases, start=1)
-        return next((number, case) for number, case in numbered if case.holds(values))
+    def case(self, values: Mapping[str, Any]) -> tuple[Case, str]:
+        """The case that holds, and the suffix of its name in Optuna.
+
+        For Optuna a name has the same choices in all trials, so each case has a name.
+        """
+        number, case = next(n for n in enumerate(self.cases, start=1) if n[1].holds(values))
+        return case, f"{_CASE}{number}"
 
 
 Searchable: TypeAlias = Choices | Range | Cases
@@ -181,14 +188,9 @@ class Space:
         drawn: Parameters = {}
         for key, domain in self.keys.items():
             values = {**self.base, **drawn}
-            if not domain.holds(values):
-                continue
-            if isinstance(domain, Cases):
-                # For Optuna a name has the same choices in all trials, so each case has a name.
-                number, case = domain.case(values)
-                drawn[key] = case.suggest(trial, f"{key}{_CASE}{number}")
-            else:
-                drawn[key] = domain.suggest(trial, key)
+            if domain.holds(values):
+                case, suffix = domain.case(values)
+                drawn[key] = case.suggest(trial, key + suffix)
         return drawn
 
     def grid(self) -> list[Parameters]:
@@ -228,8 +230,7 @@ class Space:
         domain = self.keys[first]
         values = {**self.base, **chosen}
         if domain.holds(values):
-            case = domain.case(values)[1] if isinstance(domain, Cases) else domain
-            choices = case.extremes()
+            choices = domain.case(values)[0].extremes()
             if index is not None and not any(first in key.when for key in self.keys.values()):
                 choices = [choices[index % len(choices)]]
             for choice in choices:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -56,7 +57,7 @@ class Trial:
     parameters: Parameters
     thresholds: tuple[PruningThreshold, ...]
 
-    @property
+    @cached_property
     def runs(self) -> list[RunSpec]:
         """The runs of the trial, one per seed."""
         return [self.plan.run(self.parameters, seed) for seed in self.plan.seeds]
@@ -107,8 +108,8 @@ class Study:
         asked = self._study.ask()
         if asked.number != number:
             raise UserError(
-                f"{self.plan.label}: another process writes to this study too; stop it, or choose "
-                "another database"
+                "another process writes to this study too; stop it, or choose another database",
+                self.plan.label,
             )
         self._asked.append(asked)
         parameters = self.plan.space.draw(asked)

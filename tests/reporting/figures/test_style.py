@@ -7,17 +7,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from vcl_radial.reporting.figures import (
-    final_bars,
-    heatmap,
-    heatmap_sheet,
-    house_style,
-    method_styles,
-    save,
-)
+from vcl_radial.reporting.figures import final_bars, heatmap, heatmap_sheet, save
 from vcl_radial.reporting.figures.style import (
     INK,
     colour_map,
+    house_style,
+    method_styles,
     relative_luminance,
     text_colour,
     with_few_colours,

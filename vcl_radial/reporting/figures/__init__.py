@@ -5,28 +5,13 @@ from vcl_radial.reporting.figures.differences import paired_differences
 from vcl_radial.reporting.figures.final_bars import final_bars
 from vcl_radial.reporting.figures.heatmap import heatmap, heatmap_sheet
 from vcl_radial.reporting.figures.layer_movement import layer_movement
-from vcl_radial.reporting.figures.over_seeds import (
-    AccuracyOverSeeds,
-    accuracy_over_seeds,
-    all_over_seeds,
-    method_names,
-)
-from vcl_radial.reporting.figures.style import (
-    ENDINGS,
-    MethodStyle,
-    empty,
-    house_style,
-    method_styles,
-    save,
-)
+from vcl_radial.reporting.figures.over_seeds import all_over_seeds, method_names
+from vcl_radial.reporting.figures.style import ENDINGS, empty, save
 from vcl_radial.reporting.figures.tables import board, summary_table, to_csv
 
 __all__ = [
     "ENDINGS",
-    "AccuracyOverSeeds",
-    "MethodStyle",
     "accuracy_curves",
-    "accuracy_over_seeds",
     "all_over_seeds",
     "board",
     "curve_table",
@@ -34,10 +19,8 @@ __all__ = [
     "final_bars",
     "heatmap",
     "heatmap_sheet",
-    "house_style",
     "layer_movement",
     "method_names",
-    "method_styles",
     "paired_differences",
     "save",
     "summary_table",

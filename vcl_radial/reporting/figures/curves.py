@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -10,12 +11,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from vcl_radial.reporting.figures.drawing import Curve, line, near_100
+from vcl_radial.reporting.figures.drawing import Curve, line, near_100, sheet
 from vcl_radial.reporting.figures.over_seeds import AccuracyOverSeeds, all_over_seeds, seeds_text
-from vcl_radial.reporting.figures.panels import finish, panels, side_legend
-from vcl_radial.reporting.figures.style import DASHES, FAINT, LineLook, house_style, line_looks
+from vcl_radial.reporting.figures.panels import side_legend
+from vcl_radial.reporting.figures.style import method_styles
 
 _WIDTH, _HEIGHT = 4.2, 2.9  # of the axes, in inches
+_LOOK: Any = {"markersize": 4.0, "markeredgewidth": 0.0, "clip_on": False}
 _STRETCHED_TICKS = (0.0, 50.0, 70.0, 80.0, 90.0, 95.0, 98.0, 99.0, 99.5, 100.0)
 
 
@@ -37,46 +39,35 @@ def accuracy_curves(results: pd.DataFrame, metric: str = "accuracy") -> Figure:
     T = max(summary.tasks for summary in summaries)
     notes = ["average over the tasks seen so far", seeds_text(summaries)]
     names = [s.method for s in summaries]
-    looks = line_looks(names)
+    styles = method_styles(names)
     curves = [_curve(summary) for summary in summaries]
-    with house_style():
-        figure, (axes,) = panels(1, 1)
+    with sheet(
+        summaries[0].benchmark, notes, [""], per_line=1, width=_WIDTH, height=_HEIGHT, grid="y"
+    ) as (figure, (axes,)):
         for summary, curve in zip(summaries, curves, strict=True):
-            _draw(axes, curve, looks[summary.method], joint=summary.joint)
+            style = styles[summary.method]
+            look = {"linestyle": (0, (4, 3))} if summary.joint else style.look
+            line(axes, curve, style.colour, **look, **_LOOK)
         if _scale(axes, curves):
             notes.append("axis stretched towards 100 %")
         axes.set_xlim(1 - 0.06 * max(T - 1, 1), T + 0.06 * max(T - 1, 1))
         axes.set_xticks(range(1, T + 1, max(1, T // 10)))
         axes.set_xlabel("after training task")
         axes.set_ylabel(f"{metric} (%)")
-        axes.grid(axis="y", color=FAINT, linewidth=0.4)
         side_legend(axes, names)
-        finish(figure, (_WIDTH, _HEIGHT), summaries[0].benchmark, notes)
     return figure
 
 
 def _curve(summary: AccuracyOverSeeds) -> Curve:
     """The line of a method, with a band if there are several seeds."""
-    tasks, mean = np.arange(1, summary.tasks + 1), summary.seen_mean
-    error = np.nan_to_num(summary.seen_error)
-    if summary.joint:
-        tasks, mean, error = tasks[[0, -1]], mean[[-1, -1]], error[[-1, -1]]
-    band = ((mean - error).tolist(), np.minimum(mean + error, 100).tolist())
-    known = not np.isnan(summary.seen_error).all()
-    return Curve("", summary.method, tasks.tolist(), mean.tolist(), *(band if known else ()))
-
-
-def _draw(axes: Axes, curve: Curve, look: LineLook, *, joint: bool) -> None:
-    line(
-        axes,
-        curve,
-        look.style.colour,
-        linestyle=(0, (4, 3)) if joint else DASHES[look.dashes],
-        marker=None if joint else look.style.marker,
-        markersize=4.0,
-        markeredgewidth=0.0,
-        clip_on=False,
-    )
+    shown = [0, -1] if summary.joint else slice(None)
+    rows = [-1, -1] if summary.joint else slice(None)
+    tasks = np.arange(1, summary.tasks + 1)[shown].tolist()
+    mean, error = summary.seen_mean[rows], np.nan_to_num(summary.seen_error)[rows]
+    if np.isnan(summary.seen_error).all():
+        return Curve("", summary.method, tasks, mean.tolist())
+    low, high = (mean - error).tolist(), np.minimum(mean + error, 100).tolist()
+    return Curve("", summary.method, tasks, mean.tolist(), low, high)
 
 
 def _scale(axes: Axes, curves: Sequence[Curve]) -> bool:

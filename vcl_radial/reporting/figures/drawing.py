@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -73,23 +73,26 @@ def sheet(
     width: float,
     height: float,
     key: Sequence[Line2D] = (),
+    grid: Literal["both", "x", "y"] | None = "both",
 ) -> Iterator[tuple[Figure, list[Axes]]]:
     """Make a figure in the house style with one panel per title, and yield it for drawing.
 
     Args:
         title: title of the figure.
-        notes: phrases below the title.
-        titles: titles of the panels.
+        notes: phrases below the title; the drawing may add some.
+        titles: titles of the panels; empty for a panel without one.
         per_line: number of panels in a line.
         width: width of a panel's axes in inches.
         height: height of a panel's axes in inches.
         key: labelled lines for a legend of all panels, in lines above them.
+        grid: the axes whose ticks have grid lines.
     """
     with house_style():
-        figure, all_axes = panels(len(titles), per_line, pad=0.08)
+        figure, all_axes = panels(len(titles), per_line)
         for axes, text in zip(all_axes, titles, strict=True):
-            panel_title(axes, text, width + 0.3)
-            axes.grid(color=FAINT, linewidth=0.4)
+            panel_title(axes, text, width + 0.3)  # there is room before the next panel
+            if grid is not None:
+                axes.grid(axis=grid, color=FAINT, linewidth=0.4)
         yield figure, all_axes
         finish(figure, (width, height), title, notes, key)
 
@@ -116,9 +119,7 @@ def dots(axes: Axes, curve: Curve, colour: str, **look: Any) -> None:
     look = _with(look, markersize=3.2, label=curve.name, marker="o", linestyle="none")
     errors = None
     if curve.low is not None and curve.high is not None:
-        below = [y - low for y, low in zip(curve.y, curve.low, strict=True)]
-        above = [high - y for y, high in zip(curve.y, curve.high, strict=True)]
-        errors = (below, above)
+        errors = np.subtract(curve.y, curve.low), np.subtract(curve.high, curve.y)
     axes.errorbar(curve.x, curve.y, errors, color=colour, elinewidth=0.8, **look)
 
 

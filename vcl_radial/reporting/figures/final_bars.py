@@ -10,23 +10,10 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
+from vcl_radial.reporting.figures.drawing import sheet
 from vcl_radial.reporting.figures.over_seeds import AccuracyOverSeeds, all_over_seeds, seeds_text
-from vcl_radial.reporting.figures.panels import (
-    balanced_per_line,
-    finish,
-    label_columns,
-    panel_title,
-    panels,
-    task_names,
-)
-from vcl_radial.reporting.figures.style import (
-    FAINT,
-    INK,
-    SMALL_SIZE,
-    MethodStyle,
-    house_style,
-    method_styles,
-)
+from vcl_radial.reporting.figures.panels import balanced_per_line, label_columns, task_names
+from vcl_radial.reporting.figures.style import INK, SMALL_SIZE, method_styles
 from vcl_radial.runs.sections import number
 
 _HEIGHT = 1.7
@@ -51,66 +38,58 @@ def final_bars(results: pd.DataFrame, *, tasks: Sequence[str] | None = None) -> 
     pitch = 0.4 if T <= 6 else 0.34 if T <= _MOST_LABELLED else min(0.2, 20.0 / T)
     width = (T + 0.4) * pitch
     per_line = balanced_per_line(len(summaries), max(2, int(9.0 / (width + 0.75))))
-    names = task_names(tasks, T)
-    styles = method_styles([summary.method for summary in summaries])
-    with house_style():
-        figure, grid = panels(len(summaries), per_line)
-        for place, (axes, summary) in enumerate(zip(grid, summaries, strict=True)):
-            _bars(axes, summary, styles[summary.method])
-            panel_title(axes, summary.method, width)
+    methods = [summary.method for summary in summaries]
+    styles = method_styles(methods)
+    notes = ["final network, " + seeds_text(summaries), "dotted: average over tasks"]
+    if any(summary.tasks > 1 and not summary.joint for summary in summaries):
+        notes.append("pale: newest task")
+    with sheet(
+        summaries[0].benchmark,
+        notes,
+        methods,
+        per_line=per_line,
+        width=width,
+        height=_HEIGHT,
+        grid="y",
+    ) as (figure, panels):
+        for place, (axes, summary) in enumerate(zip(panels, summaries, strict=True)):
+            _bars(axes, summary, styles[summary.method].colour)
             axes.set_xlim(0.3, T + 0.7)
             axes.tick_params(axis="x", length=0)
-            label_columns(axes, range(1, T + 1), names, pitch)
+            label_columns(axes, range(1, T + 1), task_names(tasks, T), pitch)
             if place % per_line == 0:
                 axes.set_ylabel("accuracy (%)")
             if place + per_line >= len(summaries):
                 axes.set_xlabel("task", labelpad=3)
-        notes = _explanation(summaries)
-        finish(figure, (width, _HEIGHT), summaries[0].benchmark, notes)
     return figure
 
 
-def _explanation(summaries: Sequence[AccuracyOverSeeds]) -> list[str]:
-    parts = ["final network, " + seeds_text(summaries), "dotted: average over tasks"]
-    if any(summary.tasks > 1 and not summary.joint for summary in summaries):
-        parts.append("pale: newest task")
-    return parts
-
-
-def _paler(colour: str) -> tuple[float, float, float]:
-    red, green, blue = (1.0 - 0.45 * (1.0 - component) for component in to_rgb(colour))
-    return red, green, blue
-
-
-def _bars(axes: Axes, summary: AccuracyOverSeeds, style: MethodStyle) -> None:
+def _bars(axes: Axes, summary: AccuracyOverSeeds, colour: str) -> None:
     """Draw the bars of one method; bar j is at position j."""
     T = summary.tasks
     mean, error = summary.mean[-1], np.nan_to_num(summary.error[-1])
     average = float(summary.seen_mean[-1])
-    labelled = T <= _MOST_LABELLED
-    top = 110.0 if labelled else 101.0  # room above full bars
-    colours = [to_rgb(style.colour)] * T
+    colours = [to_rgb(colour)] * T
     if T > 1 and not summary.joint:
-        colours[-1] = _paler(style.colour)
-    tasks = np.arange(1, T + 1)
-    axes.bar(tasks, mean, width=0.72, color=colours)
-    if error.any():
-        axes.errorbar(
-            tasks, mean, error, color=INK, fmt="none", elinewidth=0.8, capsize=1.8, capthick=0.8
+        red, green, blue = (1.0 - 0.45 * (1.0 - component) for component in to_rgb(colour))
+        colours[-1] = (red, green, blue)
+    bars = axes.bar(
+        np.arange(1, T + 1),
+        mean,
+        width=0.72,
+        color=colours,
+        yerr=error if error.any() else None,
+        error_kw={"ecolor": INK, "elinewidth": 0.8, "capsize": 1.8, "capthick": 0.8},
+    )
+    if T <= _MOST_LABELLED:
+        axes.bar_label(
+            bars,
+            [number(height) for height in mean],
+            padding=2.0,
+            fontsize=SMALL_SIZE - 1.0,
+            zorder=4,
+            bbox={"boxstyle": "square,pad=0.08", "facecolor": "white", "linewidth": 0.0},
         )
-    for j, height in zip(tasks, mean, strict=True):
-        if labelled and not np.isnan(height):
-            axes.annotate(
-                number(height),
-                (j, height + error[j - 1]),
-                (0.0, 2.0),
-                textcoords="offset points",
-                ha="center",
-                va="bottom",
-                fontsize=SMALL_SIZE - 1.0,
-                zorder=4,
-                bbox={"boxstyle": "square,pad=0.08", "facecolor": "white", "linewidth": 0.0},
-            )
     axes.axhline(average, color=INK, linestyle=(0, (1, 1.5)), linewidth=1.0, zorder=3)
     axes.annotate(
         number(average),
@@ -122,7 +101,7 @@ def _bars(axes: Axes, summary: AccuracyOverSeeds, style: MethodStyle) -> None:
         fontsize=SMALL_SIZE,
         fontweight="bold",
     )
-    axes.set_ylim(0.0, top)
+    # Labels need room above full bars.
+    axes.set_ylim(0.0, 110.0 if T <= _MOST_LABELLED else 101.0)
     axes.set_yticks(np.linspace(0.0, 100.0, 6))
     axes.spines["left"].set_bounds(0.0, 100.0)
-    axes.grid(axis="y", color=FAINT, linewidth=0.4)

@@ -14,28 +14,10 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import ListedColormap, Normalize
 from matplotlib.figure import Figure
 
-from vcl_radial.reporting.figures.over_seeds import (
-    AccuracyOverSeeds,
-    accuracy_over_seeds,
-    all_over_seeds,
-    seeds_text,
-)
-from vcl_radial.reporting.figures.panels import (
-    balanced_per_line,
-    finish,
-    label_columns,
-    panel_title,
-    panels,
-    task_names,
-)
-from vcl_radial.reporting.figures.style import (
-    FAINT,
-    PALE,
-    QUIET_INK,
-    colour_map,
-    house_style,
-    text_colour,
-)
+from vcl_radial.reporting.figures.drawing import sheet
+from vcl_radial.reporting.figures.over_seeds import AccuracyOverSeeds, all_over_seeds, seeds_text
+from vcl_radial.reporting.figures.panels import balanced_per_line, label_columns, task_names
+from vcl_radial.reporting.figures.style import FAINT, PALE, QUIET_INK, colour_map, text_colour
 from vcl_radial.runs.sections import number
 
 _GAP = 0.3  # between the last task and the column of means, in cells
@@ -59,28 +41,10 @@ def heatmap(
     method: str,
     *,
     tasks: Sequence[str] | None = None,
-    limits: tuple[float, float] | None = None,
     metric: str = "accuracy",
 ) -> Figure:
-    """Draw the heatmap of one method: a row per task trained, a column per task evaluated.
-
-    Each cell holds the mean accuracy over the seeds and the standard error of that mean.
-    Cells of tasks that were not trained yet are hatched and have no colour. The column at the
-    right is the average accuracy over the tasks seen so far. A joint run has one row.
-
-    Args:
-        results: Tidy tables of the runs of one benchmark, with `benchmark, method, seed`.
-        method: The method to draw.
-        tasks: Names of the tasks; by default their numbers.
-        limits: Accuracies in per cent at the ends of the colour scale; by default 50 to 100, or
-            0 to 100 as soon as a task that was trained scores below 50.
-        metric: What stands in the place of accuracy, such as "AUC"; in per cent.
-
-    Raises:
-        DataError: The results do not hold the method, or more than one benchmark.
-    """
-    summary = accuracy_over_seeds(results, method, metric)
-    return _draw([summary], tasks, limits, title=summary.method, subtitle=summary.benchmark)
+    """Draw the heatmap of one method; see `heatmap_sheet`."""
+    return heatmap_sheet(results, methods=[method], tasks=tasks, metric=metric)
 
 
 def heatmap_sheet(
@@ -88,55 +52,50 @@ def heatmap_sheet(
     *,
     methods: Sequence[str] | None = None,
     tasks: Sequence[str] | None = None,
-    limits: tuple[float, float] | None = None,
     metric: str = "accuracy",
 ) -> Figure:
-    """Draw heatmaps of several methods side by side, with one colour scale.
+    """Draw a heatmap per method: a row per task trained, a column per task evaluated.
+
+    Each cell holds the mean accuracy over the seeds and the standard error of that mean.
+    Cells of tasks that were not trained yet are hatched and have no colour. The column at the
+    right is the average accuracy over the tasks seen so far. A joint run has one row. All
+    heatmaps have one colour scale.
 
     Args:
         results: Tidy tables of the runs of one benchmark, with `benchmark, method, seed`.
         methods: The methods to draw, in order; by default all, as they first appear.
         tasks: Names of the tasks; by default their numbers.
-        limits: Accuracies in per cent at the ends of the colour scale, as in `heatmap`.
         metric: What stands in the place of accuracy, such as "AUC"; in per cent.
 
     Raises:
         DataError: The results do not hold a method, or more than one benchmark.
     """
     summaries = all_over_seeds(results, methods, metric)
-    return _draw(summaries, tasks, limits, title=summaries[0].benchmark, subtitle=None)
-
-
-def _draw(
-    summaries: Sequence[AccuracyOverSeeds],
-    tasks: Sequence[str] | None,
-    limits: tuple[float, float] | None,
-    title: str,
-    subtitle: str | None,
-) -> Figure:
     T = max(summary.tasks for summary in summaries)
     names, cell = task_names(tasks, T), _cell(T)
-    scale = Normalize(*(limits or accuracy_limits(summaries)))
+    scale = Normalize(*accuracy_limits(summaries))
     rows = max(_rows_high(summary) for summary in summaries)
-    width = (T + _GAP + 1) * cell.width
     per_line = balanced_per_line(len(summaries), 3 if T <= 6 else 2)
-    with house_style():
-        figure, grid = panels(len(summaries), per_line)
+    notes = [seeds_text(summaries, with_spread=cell.spread_size is not None)]
+    ahead = (summary.mean[np.triu_indices_from(summary.mean, 1)] for summary in summaries)
+    if any(np.isfinite(values).any() for values in ahead):
+        look = "pale" if cell.mean_size is None else "hatched"
+        notes.append(f"{look}: task not trained yet")
+    with sheet(
+        summaries[0].benchmark,
+        notes,
+        [summary.method for summary in summaries],
+        per_line=per_line,
+        width=(T + _GAP + 1) * cell.width,
+        height=rows * cell.height,
+        grid=None,
+    ) as (figure, grid):
         for place, (axes, summary) in enumerate(zip(grid, summaries, strict=True)):
             _panel(axes, summary, cell, scale)
-            if subtitle is None:
-                panel_title(axes, summary.method, width)
             _label_axes(axes, summary, names, cell, first_of_line=place % per_line == 0)
             if place + per_line >= len(summaries):
-                axes.set_xlabel(f"{summary.metric} on task", x=0.5 * T / (T + _GAP + 1), labelpad=3)
+                axes.set_xlabel(f"{metric} on task", x=0.5 * T / (T + _GAP + 1), labelpad=3)
         _colour_bar(figure, grid[:per_line], scale, rows)
-        shown = seeds_text(summaries, with_spread=cell.spread_size is not None)
-        notes = [subtitle, shown] if subtitle else [shown]
-        ahead = (summary.mean[np.triu_indices_from(summary.mean, 1)] for summary in summaries)
-        any_ahead = any(np.isfinite(values).any() for values in ahead)
-        look = "pale" if cell.mean_size is None else "hatched"
-        notes += [f"{look}: task not trained yet"] if any_ahead else []
-        finish(figure, (width, rows * cell.height), title, notes)
     return figure
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -11,12 +12,19 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from vcl_radial.reporting.figures.drawing import Curve, line, logarithmic, power_labels
+from vcl_radial.reporting.figures.drawing import (
+    Curve,
+    key_line,
+    line,
+    logarithmic,
+    power_labels,
+    sheet,
+)
 from vcl_radial.reporting.figures.over_seeds import benchmark_name, method_names
-from vcl_radial.reporting.figures.panels import finish, panel_title, panels, wrap
-from vcl_radial.reporting.figures.style import DASHES, FAINT, SMALL_SIZE, house_style, line_looks
+from vcl_radial.reporting.figures.style import SMALL_SIZE, MethodStyle, method_styles
 
 _WIDTH, _HEIGHT = 1.6, 1.25  # of a panel, in inches
+_LOOK: Any = {"linewidth": 1.3, "markersize": 3.5, "markeredgewidth": 0.0}
 
 
 class Quantity(NamedTuple):
@@ -49,68 +57,52 @@ def layer_movement(layers: pd.DataFrame) -> Figure:
         DataError: A column is missing, or the table holds more than one benchmark.
     """
     benchmark, methods = benchmark_name(layers), method_names(layers)
+    styles = method_styles(methods)
     names = list(layers["layer"].unique())
-    with house_style():
-        figure, grid = panels(len(QUANTITIES) * len(names), len(names))
+    notes = [
+        "mean ± standard error over seeds",
+        "task 1 is held against the initial prior, later ones against the posterior carried",
+    ]
+    with sheet(
+        f"{benchmark}: the layers",
+        notes,
+        [*map(str, names), *[""] * (len(QUANTITIES) - 1) * len(names)],
+        per_line=len(names),
+        width=_WIDTH,
+        height=_HEIGHT,
+        key=[key_line(m, style.colour, **style.look, **_LOOK) for m, style in styles.items()],
+        grid="y",
+    ) as (figure, grid):
         for row, quantity in enumerate(QUANTITIES):
-            row_axes = grid[row * len(names) : (row + 1) * len(names)]
-            _draw_row(row_axes, layers, names, quantity)
-            for axes in row_axes:
-                if quantity is QUANTITIES[-1]:
-                    axes.set_xlabel("after training task")
-                else:
-                    axes.set_xticklabels([])
-        for axes, name in zip(grid, names, strict=False):
-            panel_title(axes, str(name), _WIDTH)
-        # A method may have no line in some panels.
-        handles = {
-            str(line.get_label()): line for axes in reversed(figure.axes) for line in axes.lines
-        }
-        figure.legend(
-            [handles[method] for method in methods],
-            ["\n".join(wrap(method, 2.2, SMALL_SIZE)) for method in methods],
-            loc="outside right upper",
-            frameon=False,
-            fontsize=SMALL_SIZE,
-            handlelength=2.6,
-        )
-        notes = [
-            "mean ± standard error over seeds",
-            "task 1 is held against the initial prior, later ones against the posterior carried",
-        ]
-        finish(figure, (_WIDTH, _HEIGHT), f"{benchmark}: the layers", notes)
+            _draw_row(grid[row * len(names) :][: len(names)], layers, styles, quantity)
+        for axes in grid[: -len(names)]:
+            axes.set_xticklabels([])
+        for axes in grid[-len(names) :]:
+            axes.set_xlabel("after training task")
     return figure
 
 
 def _draw_row(
-    panels_of_row: list[Axes], layers: pd.DataFrame, names: list[str], quantity: Quantity
+    panels: list[Axes],
+    layers: pd.DataFrame,
+    styles: Mapping[str, MethodStyle],
+    quantity: Quantity,
 ) -> None:
     """Draw the panels of one quantity, which share an axis."""
-    first, *others = panels_of_row
+    first, *others = panels
     for axes in others:
         axes.sharey(first)
         axes.tick_params(axis="y", labelleft=False)
     runs = layers.groupby(["layer", "method", "task_trained"])[quantity.column]
     means = runs.agg(["mean", "sem"]).replace([np.inf, -np.inf], np.nan)
     positive = bool((means["mean"].dropna() > 0).all())
-    methods = method_names(layers)
-    looks = line_looks(methods)
-    for axes, name in zip(panels_of_row, names, strict=True):
-        for method in methods:
+    for axes, name in zip(panels, layers["layer"].unique(), strict=True):
+        for method, style in styles.items():
             if (name, method) in means.index:
-                style = looks[method].style
-                line(
-                    axes,
-                    _curve(means.loc[(name, method), :], method, quantity.logarithmic and positive),
-                    style.colour,
-                    linestyle=DASHES[looks[method].dashes],
-                    linewidth=1.3,
-                    marker=style.marker,
-                    markersize=3.5,
-                    markeredgewidth=0.0,
-                )
+                of_tasks = means.loc[(name, method), :]
+                curve = _curve(of_tasks, method, quantity.logarithmic and positive)
+                line(axes, curve, style.colour, **style.look, **_LOOK)
         axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True))
-        axes.grid(axis="y", color=FAINT, linewidth=0.4)
     first.set_ylabel(quantity.title, fontsize=SMALL_SIZE)
     if not quantity.logarithmic:
         first.set_ylim(0, 100)

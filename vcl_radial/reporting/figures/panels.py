@@ -31,13 +31,11 @@ _MOST_LETTERS = 40
 """Largest number of letters of a name in a figure."""
 
 
-def _engine(pad: float = 0.03) -> ConstrainedLayoutEngine:
-    return ConstrainedLayoutEngine(w_pad=pad, h_pad=pad, wspace=0.02, hspace=0.02)
-
-
-def panels(count: int, per_line: int, pad: float = 0.03) -> tuple[Figure, list[Axes]]:
-    """Make a figure with panels in lines, padded by inches; `finish` sets its size."""
-    figure = Figure(layout=_engine(pad))
+def panels(count: int, per_line: int) -> tuple[Figure, list[Axes]]:
+    """Make a figure with panels in lines; `finish` sets its size."""
+    figure = Figure(
+        layout=ConstrainedLayoutEngine(w_pad=0.05, h_pad=0.05, wspace=0.02, hspace=0.02)
+    )
     grid = figure.subplots(math.ceil(count / per_line), per_line, squeeze=False)
     for axes in grid.flat[count:]:
         axes.remove()
@@ -64,7 +62,8 @@ def finish(
     spec = axes.get_subplotspec()
     lines, columns = spec.get_gridspec().get_geometry() if spec else (1, 1)
     figure.set_size_inches(columns * (size[0] + 0.4), lines * (size[1] + 0.4))
-    engine = figure.get_layout_engine() or _engine()
+    engine = figure.get_layout_engine()
+    assert engine is not None
     for _ in range(2):  # the space for labels depends on the size of the figure
         with warnings.catch_warnings():  # the first size may be too small for the labels
             warnings.filterwarnings("ignore", "constrained_layout not applied")
@@ -102,6 +101,7 @@ def _header(
             frameon=False,
             borderpad=0.3,
             borderaxespad=0,
+            handlelength=2.8,
             fontsize=TEXT_SIZE,
         )
         legend.set_in_layout(True)

@@ -6,6 +6,7 @@ import io
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -60,23 +61,33 @@ _LOOK: dict[Any, Any] = {
 
 @dataclass(frozen=True)
 class MethodStyle:
-    """The look of a method in every figure: a colour, and a marker for prints in grey."""
+    """The look of a method in every figure.
+
+    Attributes:
+        colour: Colour of its lines, dots and bars.
+        marker: Marker, for prints in grey.
+        linestyle: Dashes of its lines.
+    """
 
     colour: str
     marker: str
+    linestyle: Any = "-"
+
+    @property
+    def look(self) -> dict[str, Any]:
+        """Marker and dashes as arguments of matplotlib."""
+        return {"marker": self.marker, "linestyle": self.linestyle}
 
 
 # Okabe & Ito's colours for colour-blind readers. Neighbours in this order differ in luminance.
-_STYLES = (
-    MethodStyle("#0072b2", "o"),
-    MethodStyle("#e69f00", "s"),
-    MethodStyle("#009e73", "^"),
-    MethodStyle("#cc79a7", "D"),
-    MethodStyle("#56b4e9", "v"),
-    MethodStyle("#d55e00", "P"),
-    MethodStyle("#737373", "X"),
-    MethodStyle("#a6a6a6", "*"),
-)
+_COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#737373", "#a6a6a6")
+_MARKERS = "os^DvPX*"
+_DASHES = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (5, 1.5, 1, 1.5)))
+_STYLES = [
+    MethodStyle(colour, marker, dashes)
+    for dashes in _DASHES
+    for colour, marker in zip(_COLOURS, _MARKERS, strict=True)
+]
 # These methods have the same look in all figures.
 _FIXED = {"radial-vcl": 0, "gaussian-vcl": 1, "radial-vcl-eq44": 4, "naive": 7, "joint": 6}
 
@@ -88,43 +99,12 @@ def method_styles(methods: Sequence[str]) -> dict[str, MethodStyle]:
         methods: Names of methods, in the order of the figure.
 
     Returns:
-        Styles by name. Distinct up to eight methods, then they repeat.
-    """
-    return {name: look.style for name, look in line_looks(methods).items()}
-
-
-DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (5, 1.5, 1, 1.5)))
-"""The line styles of a `LineLook`."""
-
-
-@dataclass(frozen=True)
-class LineLook:
-    """The look of a method's line.
-
-    Attributes:
-        style: Colour and marker.
-        dashes: Index in `DASHES`; 0 for a plain line.
-    """
-
-    style: MethodStyle
-    dashes: int
-
-
-def line_looks(methods: Sequence[str]) -> dict[str, LineLook]:
-    """A look for the line of each method: that of `method_styles`, with dashes if these repeat.
-
-    Args:
-        methods: Names of methods, in the order of the figure.
-
-    Returns:
-        Looks by name. Distinct up to 32 methods, then they repeat.
+        Styles by name. Up to eight methods differ in colour and marker, up to 32 in their dashes
+        too; then styles repeat.
     """
     taken = {_FIXED[name] for name in methods if name in _FIXED}
-    looks = [LineLook(style, dashes) for dashes in range(4) for style in _STYLES]
-    free = [look for i, look in enumerate(looks) if i not in taken]
-    others = [name for name in methods if name not in _FIXED]
-    chosen = {name: free[k % len(free)] for k, name in enumerate(others)}
-    return {name: looks[_FIXED[name]] if name in _FIXED else chosen[name] for name in methods}
+    free = cycle(style for number, style in enumerate(_STYLES) if number not in taken)
+    return {name: _STYLES[_FIXED[name]] if name in _FIXED else next(free) for name in methods}
 
 
 def colour_map() -> Colormap:

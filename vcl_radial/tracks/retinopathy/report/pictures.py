@@ -18,14 +18,13 @@ from vcl_radial.reporting.figures.panels import (
     side_legend,
 )
 from vcl_radial.reporting.figures.style import (
-    DASHES,
     FAINT,
     PALE,
     QUIET_INK,
     SMALL_SIZE,
-    LineLook,
+    MethodStyle,
     house_style,
-    line_looks,
+    method_styles,
 )
 from vcl_radial.tracks.retinopathy.report.tables import UNCERTAINTY_NAMES, main_uncertainty, ranked
 
@@ -47,7 +46,7 @@ def referral_curves(part_means: pd.DataFrame, title: str, notices: Sequence[str]
         notices: texts to show with the data.
     """
     methods = [str(name) for name in part_means["method"].unique()]
-    looks = line_looks(methods)
+    styles = method_styles(methods)
     with house_style():
         figure, grid = panels(len(CURVES), len(CURVES))
         for axes, (metric, heading) in zip(grid, CURVES.items(), strict=True):
@@ -62,9 +61,8 @@ def referral_curves(part_means: pd.DataFrame, title: str, notices: Sequence[str]
                     error.fillna(0.0),
                     # Bars of neighbours are side by side.
                     errorevery=(place % 4, 4),
-                    color=looks[method].style.colour,
-                    linestyle=DASHES[looks[method].dashes],
-                    marker=looks[method].style.marker,
+                    color=styles[method].colour,
+                    **styles[method].look,
                     markevery=(place % 4, 4),
                     markersize=3.2,
                     linewidth=1.2,
@@ -96,7 +94,7 @@ def calibration_curves(
         notices: texts to show with the data.
     """
     methods = [str(name) for name in pooled["method"].unique()]
-    looks = line_looks(methods)
+    styles = method_styles(methods)
     parts = [
         "on the diagonal what is said is what happens",
         "columns: share of the photographs in each tenth",
@@ -114,7 +112,7 @@ def calibration_curves(
             axes.bar(middle, share, width=8.5, color=PALE, edgecolor=FAINT, linewidth=0.5)
             axes.plot([0, 100], [0, 100], color=QUIET_INK, linewidth=0.7, linestyle=(0, (4, 3)))
             predicted, observed = 100 * method_bins["predicted"], 100 * method_bins["observed"]
-            _line(axes, predicted.to_numpy(), observed.to_numpy(), looks[method], markers=True)
+            _line(axes, predicted.to_numpy(), observed.to_numpy(), styles[method], markers=True)
             panel_title(axes, method, _size(len(methods))[0])
             axes.text(
                 0.04,
@@ -148,17 +146,17 @@ def _line(
     axes: Axes,
     x: np.ndarray[tuple[int, ...], np.dtype[np.float64]],
     y: np.ndarray[tuple[int, ...], np.dtype[np.float64]],
-    look: LineLook,
+    style: MethodStyle,
     *,
     markers: bool = False,
 ) -> None:
     axes.plot(
         x,
         y,
-        color=look.style.colour,
-        linestyle=DASHES[look.dashes],
+        color=style.colour,
+        linestyle=style.linestyle,
         linewidth=1.4,
-        marker=look.style.marker if markers else None,
+        marker=style.marker if markers else None,
         markersize=3.2,
         clip_on=False,
     )
