@@ -93,6 +93,7 @@ def made_up(
     order: int = 0,
     accuracy: Accuracy = from_its_settings,
     name: str = "tiny",
+    storage: str | None = None,
     **changes: Any,
 ) -> tuple[list[Study], MadeUp]:
     """A sweep of the tiny table with such an executor."""
@@ -102,4 +103,5 @@ def made_up(
         made.append(executor(context, jobs, order, accuracy))
         return made[0]
 
-    return perform_sweep(plans_of(name, **changes), RunContext(out), executor=make), made[0]
+    plans, context = plans_of(name, **changes), RunContext(out)
+    return perform_sweep(plans, context, storage=storage, executor=make), made[0]

@@ -3,7 +3,8 @@ import math
 
 import optuna
 import pytest
-from tiny_sweeps import plans_of, swept
+from made_up import made_up
+from tiny_sweeps import plans_of
 
 from vcl_radial.errors import UserError
 from vcl_radial.sweeps.importance import importances
@@ -174,7 +175,7 @@ def drawn_of_grid(plan) -> list[dict]:
 
 def test_what_was_drawn_from_the_cases_is_read_back_and_counted(tmp_path) -> None:
     fixed = {"epochs": 1, "hidden": [4], "stream": {"tasks": 2}}
-    (study,) = swept(tmp_path, trials=5, fixed=fixed, search=STEPS)
+    (study,), _ = made_up(tmp_path, trials=5, fixed=fixed, search=STEPS)
     results = read_results(tmp_path / "tiny")
     (one,) = results.searched
     assert [t.parameters for t in one.trials] == [t.parameters for t in study.trials]

@@ -12,11 +12,10 @@ from pathlib import Path
 import optuna
 import pandas as pd
 import pytest
-from tiny_sweeps import DIGITS, plans_of, swept, trials_bytes
+from made_up import made_up
+from tiny_sweeps import DIGITS, trials_bytes
 
 from vcl_radial.errors import UserError
-from vcl_radial.runs.context import RunContext
-from vcl_radial.sweeps.command import perform_sweep
 
 TPE = {"kind": "tpe", "trials": 4, "at_once": 2, "search__batch_size": [16, 32]}
 
@@ -93,9 +92,9 @@ def url(request, tmp_path_factory: pytest.TempPathFactory) -> str:
 def test_others_see_the_trials_and_the_table_is_that_without_a_database(
     url: str, tmp_path: Path
 ) -> None:
-    swept(tmp_path / "memory", **TPE)
+    made_up(tmp_path / "memory", **TPE)
     for trials in (2, 4, 4):  # begun, gone on with, and given once more
-        swept(tmp_path / "shared", storage=url, **{**TPE, "trials": trials})
+        made_up(tmp_path / "shared", storage=url, **{**TPE, "trials": trials})
         study = optuna.load_study(study_name=f"tiny/{DIGITS}/naive", storage=url)
         table = pd.read_csv(tmp_path / "shared/tiny/trials.csv")
         assert [trial.value for trial in study.trials] == list(table.score)
@@ -106,15 +105,13 @@ def test_others_see_the_trials_and_the_table_is_that_without_a_database(
 
 def test_the_study_of_another_folder_is_left_alone(url: str, tmp_path: Path) -> None:
     changes = {"search__learning_rate": [0.5], "trials": 1}
-    perform_sweep(plans_of("mine", **changes), RunContext(tmp_path / "first"), jobs=1, storage=url)
+    made_up(tmp_path / "first", name="mine", storage=url, **changes)
     with pytest.raises(UserError, match="'mine/"):
-        perform_sweep(
-            plans_of("mine", **changes), RunContext(tmp_path / "second"), jobs=1, storage=url
-        )
+        made_up(tmp_path / "second", name="mine", storage=url, **changes)
 
 
 @pytest.mark.parametrize("url", ["postgresql+psycopg://nobody@127.0.0.1:1/none", "nonsense"])
 def test_a_database_that_does_not_answer_is_one_line(url: str, tmp_path: Path) -> None:
     with pytest.raises(UserError, match="the sweep's database cannot be used") as error:
-        swept(tmp_path, storage=url)
+        made_up(tmp_path, storage=url)
     assert "\n" not in str(error.value)
