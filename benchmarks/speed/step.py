@@ -1,8 +1,8 @@
 """A training step over that of fine-tuning (`naive`), at small batches and large ones.
 
-Every variant is trained as `vcl-radial run` trains it: Avalanche is attached, and the second task
-has a carried prior. Batches: of the paper's recipe, four hidden layers of 200. Tuned: that of
-`--tuned`, one hidden layer of 1,000 units, all with Adam.
+Every variant is trained as `vcl-radial run` trains it: the second task has a carried prior.
+Batches: of the paper's recipe, four hidden layers of 200. Tuned: that of `--tuned`, one hidden
+layer of 1,000 units, all with Adam.
 
 The floor of the paper's recipe is its network with point estimates in a plain PyTorch loop: one
 tensor in memory, batches by index, fused AMSGrad.
