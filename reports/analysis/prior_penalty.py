@@ -176,6 +176,7 @@ def _monte_carlo(sampled: int, draws: int) -> list[Curve]:
 
 def _with_deviation(penalty: Curve, deviation: Curve) -> Curve:
     """A penalty with a band of one standard deviation of a single draw's estimate."""
-    width = np.interp(penalty.x, deviation.x, deviation.y)
+    at, known = np.asarray(penalty.x, dtype=float), np.asarray(deviation.x, dtype=float)
+    width = np.interp(at, known, deviation.y)
     low, high = np.asarray(penalty.y) - width, np.asarray(penalty.y) + width
     return replace(penalty, low=low.tolist(), high=high.tolist())

@@ -162,7 +162,7 @@ def _draw_rows(axes: Axes, curve: Curve, colour: str, place: float) -> None:
     bars = axes.barh(rows, y, 0.36, xerr=(y - low, high - y), color=colour, error_kw=ranges)
     numbers = [f"{v:,.0f}" if v >= 20 or v == int(v) else f"{v:.2g}" for v in y]
     axes.bar_label(bars, numbers, padding=3, fontsize=SMALL_SIZE - 1)
-    axes.set_yticks(range(len(y)), curve.x)
+    axes.set_yticks(range(len(y)), [str(name) for name in curve.x])
     axes.set_ylim(len(y) - 0.5, -0.5)
     axes.tick_params(axis="y", length=0)
     axes.grid(visible=False, axis="y")
@@ -172,8 +172,8 @@ def _draw_rows(axes: Axes, curve: Curve, colour: str, place: float) -> None:
 def _finish(axes: Axes, panel: Table) -> None:
     """Scales, limits and texts of a panel, once its curves are drawn."""
     for level in panel.get("levels", ()):
-        look = {"color": QUIET_INK, "linewidth": 0.8, "linestyle": DASHED}
-        axes.axhline(float(level["y"]), label=level["text"], **look)
+        across = axes.axhline(float(level["y"]), color=QUIET_INK, linewidth=0.8)
+        across.set(linestyle=DASHED, label=level["text"])
     logarithmic(axes, panel.get("log", ""))
     if "xticks" in panel:
         axes.set_xticks(panel["xticks"], [f"{tick:g}" for tick in panel["xticks"]])

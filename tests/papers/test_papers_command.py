@@ -260,7 +260,7 @@ def test_a_folder_that_cannot_be_written_fails_before_the_work(drawn, tmp_path):
 
 def test_a_page_that_no_figure_wrote_stays(drawn, tmp_path):
     (tmp_path / "README.md").write_text("mine")
-    with pytest.raises(UserError, match=r"README\.md: .*--to"):
+    with pytest.raises(UserError, match=r"README\.md: "):
         call("cost", "--to", tmp_path)
     assert not drawn
     assert (tmp_path / "README.md").read_text() == "mine"
