@@ -40,7 +40,7 @@ def played(run, out: Path, data_dir: Path) -> pd.DataFrame:
 
 
 def command(out, data_dir, *more, rounds=41):
-    words = [
+    line = [
         "run",
         "bandit-mushroom",
         "--out",
@@ -50,7 +50,7 @@ def command(out, data_dir, *more, rounds=41):
         "--jobs",
         "1",
     ]
-    return [*words, "--set", f"data.rounds={rounds}", "steps=5", *more]
+    return [*line, "--set", f"data.rounds={rounds}", "steps=5", *more]
 
 
 def test_the_seed_decides_the_game_whatever_was_drawn_before(data_dir, tmp_path):
@@ -125,26 +125,16 @@ def test_a_method_of_a_users_own_plays(data_dir, tmp_path, monkeypatch, capsys):
     assert "mine" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("method", "words"),
-    [
-        ("lwf", "lwf: "),
-    ],
-)
-def test_a_method_that_makes_no_sense_is_one_line_before_any_game(
-    data_dir, tmp_path, capsys, method, words
-):
-    assert main(command(tmp_path / "runs", data_dir, "--method", "naive", method)) == 1
+def test_a_method_that_makes_no_sense_is_one_line_before_any_game(data_dir, tmp_path, capsys):
+    assert main(command(tmp_path / "runs", data_dir, "--method", "naive", "lwf")) == 1
     out, err = capsys.readouterr()
-    assert err.startswith(f"vcl-radial: {words}")
+    assert err.startswith("vcl-radial: lwf: ")
     assert len(err.splitlines()) == 1
     assert "seed" not in out
 
 
 def test_a_count_of_epochs_is_refused_by_its_name():
-    with pytest.raises(
-        UserError, match="epochs: this track counts steps of the optimiser; set steps"
-    ):
+    with pytest.raises(UserError, match=r"epochs: .*steps"):
         run_of(epochs=3)
 
 
@@ -158,8 +148,8 @@ def test_games_on_another_file_are_others(data_dir, tmp_path):
 
 def test_the_command_writes_the_paper_beside_ours(data_dir, tmp_path, capsys):
     out = tmp_path / "runs"
-    words = command(out, data_dir, "--method", "badam", "naive", "uniform", "--seeds", "2")
-    assert main(words) == 0
+    line = command(out, data_dir, "--method", "badam", "naive", "uniform", "--seeds", "2")
+    assert main(line) == 0
     path = data_dir / "bandits" / "mushroom.csv.gz"
     assert capsys.readouterr().err.count(f"vcl-radial: {path}: 300 rows\n") == 1
     page = (out / "report" / "bandit-mushroom" / "summary.md").read_text()

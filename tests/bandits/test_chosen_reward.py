@@ -43,7 +43,7 @@ def test_the_nll_of_samples_is_their_mean(batch, noise):
     outputs, targets = batch
     samples = torch.stack([outputs, 2 * outputs, outputs - 1])
     likelihood = ChosenReward(noise)
-    one_by_one = torch.stack([likelihood.nll(each, targets) for each in samples])
+    one_by_one = torch.stack([likelihood.nll(sample, targets) for sample in samples])
     torch.testing.assert_close(likelihood.nll(samples, targets), one_by_one.mean())
     torch.testing.assert_close(likelihood.predictive(samples), (samples).mean(0))
 

@@ -120,8 +120,8 @@ def test_each_layer_counts_the_points_that_run_through_it():
     torch.testing.assert_close(found["body.0"].inputs, inputs.t() @ inputs / 9)
     features = torch.cat([network.body[0](x).relu().detach(), torch.ones(9, 1)], dim=1)
     for task, rows in parts.items():
-        own = features[rows]
-        expected = own.t() @ own / len(own)
+        of_task = features[rows]
+        expected = of_task.t() @ of_task / len(of_task)
         torch.testing.assert_close(found[f"head.heads.{task}"].inputs, expected)
 
 

@@ -48,7 +48,7 @@ def test_noisy_updates_end_near_the_optimum_that_one_whole_update_reaches():
     torch.testing.assert_close(noise.mean, exact.mean, rtol=0.1, atol=0)
 
 
-def test_it_starts_where_it_is_told_to():
+def test_it_starts_at_its_initial_precision():
     noise = NoisePrecision(torch.tensor([10, 1000]), (1.0, 1e-3), torch.tensor([4.0, 9.0]))
     torch.testing.assert_close(noise.mean, torch.tensor([4.0, 9.0]))
 

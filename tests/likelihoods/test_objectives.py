@@ -17,8 +17,8 @@ def test_categorical_nll_is_minus_the_mean_log_probability():
 
 def test_categorical_nll_averages_over_weight_samples():
     logits, labels = torch.randn(4, 7, 3), torch.randint(3, (7,))
-    each = torch.stack([categorical_nll(sample, labels) for sample in logits])
-    torch.testing.assert_close(categorical_nll(logits, labels), each.mean())
+    apart = torch.stack([categorical_nll(sample, labels) for sample in logits])
+    torch.testing.assert_close(categorical_nll(logits, labels), apart.mean())
 
 
 def test_gaussian_nll_is_minus_the_mean_log_density():
@@ -53,7 +53,7 @@ def test_sequential_linear_regression_ends_at_the_batch_posterior():
         optimizer = torch.optim.LBFGS(
             weights.parameters(),
             lr=1.0,
-            max_iter=2000,
+            max_iter=100,
             tolerance_grad=1e-12,
             tolerance_change=1e-16,
             line_search_fn="strong_wolfe",

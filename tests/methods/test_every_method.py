@@ -287,7 +287,7 @@ def test_at_the_end_of_its_range_it_is_another_method(one, options, other, other
 
 @pytest.mark.parametrize("name", [*QUADRATIC, "lwf", "replay", "frozen_body", "single_task"])
 def test_the_first_task_is_learnt_as_in_fine_tuning(name):
-    ends = [Learner(each, network(None)).train(0).weights() for each in (name, "naive")]
+    ends = [Learner(kind, network(None)).train(0).weights() for kind in (name, "naive")]
     assert torch.equal(*ends)
 
 

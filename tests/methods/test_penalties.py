@@ -132,7 +132,7 @@ def test_what_is_in_order_is_left_alone(make):
     Learner(Gives, network(None), make=make, loss_value=False).train(0, 1)
 
 
-def test_one_that_cannot_be_asked_before_a_step_is_heard_of_in_it():
+def test_one_that_fails_before_a_step_fails_in_it():
     def needs(squares):
         raise KeyError("old")
 

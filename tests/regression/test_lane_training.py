@@ -163,8 +163,8 @@ def test_training_finds_the_noise_of_a_linear_model():
     torch.testing.assert_close(noise.mean, optimum.mean, rtol=0.02, atol=0)
 
 
-def test_progress_is_told_up_to_the_last_step():
-    told = []
+def test_progress_is_reported_up_to_the_last_step():
+    reported = []
     data = lane_data()
     fit(
         network(),
@@ -173,10 +173,10 @@ def test_progress_is_told_up_to_the_last_step():
         data,
         [1e-3] * 3,
         FitSettings(150, 8),
-        told.append,
+        reported.append,
     )
-    assert told == sorted(told)
-    assert told[-1] == 150
+    assert reported == sorted(reported)
+    assert reported[-1] == 150
 
 
 @pytest.mark.parametrize("posterior", ["radial", "rdp"])

@@ -15,14 +15,16 @@ def test_the_log_density_is_scipys_for_gaussian_and_student_t_components():
     torch.manual_seed(0)
     mean, scale = torch.randn(6, 2, 5), torch.rand(2, 5) + 0.1
     degrees, y = torch.tensor([[3.0], [41_000.0]]), torch.randn(2, 5) * 3
-    each = stats.norm.logpdf(y, mean, scale)
+    log_densities = stats.norm.logpdf(y, mean, scale)
     np.testing.assert_allclose(
-        Mixture(mean, scale).log_density(y), logsumexp(each, axis=0) - math.log(6), rtol=1e-6
+        Mixture(mean, scale).log_density(y),
+        logsumexp(log_densities, axis=0) - math.log(6),
+        rtol=1e-6,
     )
-    each = stats.t.logpdf(y, degrees, mean, scale)
+    log_densities = stats.t.logpdf(y, degrees, mean, scale)
     np.testing.assert_allclose(
         Mixture(mean, scale, degrees).log_density(y),
-        logsumexp(each, axis=0) - math.log(6),
+        logsumexp(log_densities, axis=0) - math.log(6),
         rtol=1e-6,
     )
 

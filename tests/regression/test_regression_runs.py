@@ -144,35 +144,29 @@ def test_a_run_that_diverges_is_recorded_and_the_others_finish(call, monkeypatch
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "named"),
     [
         (["uci"], "--data-dir"),
-        (["uci", "--set", "data.sets=bosten", "--data-dir", "."], "uci/bosten: there is no such f"),
-        (["uci", "--set", "data.sets=[yacht]"], "write quotes around all of it"),
-        (["uci", "--set", "data.sets=[]"], "uci: data.sets = []: name sets, for example"),
-        (["uci", "--set", "data.table=mine.csv"], "uci: data.table: the benchmark names data.sets"),
-        (["uci", "--set", "data.set=yacht"], "uci: data.set: the benchmark names data.sets"),
+        (["uci", "--set", "data.sets=bosten", "--data-dir", "."], "uci/bosten: "),
+        (["uci", "--set", "data.sets=[yacht]"], "quotes"),
+        (["uci", "--set", "data.sets=[]"], "uci: data.sets = []: "),
+        (["uci", "--set", "data.table=mine.csv"], "uci: data.table: "),
+        (["uci", "--set", "data.set=yacht"], "uci: data.set: "),
         (["diabetes", "--seeds", "21"], "diabetes: there is no split 20: it has 20"),
         (["diabetes", "--set", "strategy=magic"], "strategy = 'magic'"),
-        (["sliced.toml"], "data.slices = 400: more than the 398 training rows of diabetes"),
-        (["diabetes", "--set", "stepz=3"], "'stepz'; the nearest known one is 'steps'"),
+        (["sliced.toml"], "data.slices = 400: "),
+        (["diabetes", "--set", "stepz=3"], "'steps'"),
         (["diabetes", "--set", "steps=0"], "steps = 0"),
-        (
-            ["diabetes", "--set", "epochs=3"],
-            "epochs: this track counts steps of the optimiser; set steps",
-        ),
-        (
-            ["diabetes", "--set", "kl_weight=0.5"],
-            "kl_weight = 0.5: the method 'bayes_linear' has no KL",
-        ),
-        (["diabetes", "--set", "hidden=50"], "hidden = 50: input should be a valid list"),
+        (["diabetes", "--set", "epochs=3"], "epochs: "),
+        (["diabetes", "--set", "kl_weight=0.5"], "kl_weight = 0.5: "),
+        (["diabetes", "--set", "hidden=50"], "hidden = 50: "),
         (["diabetes", "--set", "data.validation=1.5"], "data.validation = 1.5"),
-        (["diabetes", "--set", "data.splits=5"], "splits are those of a table"),
-        (["diabetes", "--device", "cuda"], "they compute on a CPU"),
+        (["diabetes", "--set", "data.splits=5"], "splits"),
+        (["diabetes", "--device", "cuda"], "CPU"),
     ],
 )
 def test_a_mistake_is_refused_in_one_line_before_anything_is_trained(
-    call, arguments, words, monkeypatch
+    call, arguments, named, monkeypatch
 ):
     monkeypatch.setattr(execute, "_train", pytest.fail)
     Path("sliced.toml").write_text(
@@ -181,7 +175,7 @@ def test_a_mistake_is_refused_in_one_line_before_anything_is_trained(
     )
     code, _, err = call(*arguments, "--jobs", "1")
     assert code == 1
-    assert words in err
+    assert named in err
     assert err.count("\n") == 1
 
 

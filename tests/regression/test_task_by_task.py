@@ -112,7 +112,7 @@ def test_the_noise_ends_at_its_optimum_for_the_weights(name):
     torch.testing.assert_close(1 / naive.method.likelihood.noise.mean, expected.detach())
 
 
-def test_a_run_that_diverges_ends_with_the_mend():
+def test_a_run_that_diverges_ends_with_the_fix():
     with pytest.raises(Diverged, match="lower learning_rate"):
         list(training(2, strategy="naive", **(POINTS | {"learning_rate": 1e30})).steps())
 

@@ -164,7 +164,7 @@ def test_stock_plugins_metrics_and_loggers_work(tmp_path):
     assert "accuracy_Exp" in (tmp_path / "log").read_text()
 
 
-def test_a_loss_that_is_no_number_ends_the_run_in_words():
+def test_a_loss_that_is_no_number_ends_the_run():
     driven = Driven("vcl", optimizer=lambda model: SGD(model.parameters(), lr=1e30))
     with pytest.raises(Diverged, match="epoch 1 of task 1"):
         driven.train(0)

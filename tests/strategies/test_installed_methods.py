@@ -114,7 +114,7 @@ def test_theirs_is_run_and_checked_by_its_name(package, command, no_report):
     assert out.splitlines()[-1].startswith("theirs: ")
 
 
-def test_a_strategy_without_a_recipe_is_told_what_to_write(package):
+def test_a_strategy_without_a_recipe_is_named_with_what_to_write(package):
     with pytest.raises(UserError) as caught:
         catalogue.load("method", "theirs")
     for named in ("their-package 1.0", "strategy = 'theirs'", ".toml"):

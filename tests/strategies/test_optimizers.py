@@ -91,7 +91,7 @@ def test_fine_tuning_keeps_the_groups_of_an_instance():
     assert held == {id(p) for p in method._prediction.parameters()}
 
 
-def test_groups_that_have_no_place_for_a_new_head_are_refused_in_words():
+def test_groups_that_have_no_place_for_a_new_head_are_refused():
     net = network()
     with pytest.raises(UserError, match="function of the model"):
         Driven("vcl", net, optimizer=in_groups(net)).train(0)

@@ -121,7 +121,7 @@ def test_a_class_of_ones_own_gets_the_keys_that_its_constructor_names(monkeypatc
     class Own(ContinualStrategy):
         def __init__(self, *, prior_scale=1.0, initial_noise=0.1, **settings):
             super().__init__(**settings)
-            self.given = prior_scale, initial_noise
+            self.taken = prior_scale, initial_noise
             self.network.extra = BayesianLinear(2, 2)
 
         def penalty(self):
@@ -130,7 +130,7 @@ def test_a_class_of_ones_own_gets_the_keys_that_its_constructor_names(monkeypatc
     monkeypatch.setattr(continual, "find_method", lambda name: Own)
     keys = {"prior_scale": 3.0, "initial_noise": 0.01, "eval_samples": 50}
     learner = made("own", **keys)
-    assert learner.given == (3.0, 0.01)
+    assert learner.taken == (3.0, 0.01)
     assert learner.model.eval_samples == 50
     with_option = made("own", **keys, options={"prior_scale": 2.0})
-    assert with_option.given == (2.0, 0.01)
+    assert with_option.taken == (2.0, 0.01)

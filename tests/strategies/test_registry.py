@@ -96,15 +96,15 @@ def test_a_runs_code_is_known_by_the_files_of_its_class(tmp_path, monkeypatch):
     )
     text = "from own_base import Base\nclass Own(Base): ...\n"
     (tmp_path / "own_method.py").write_text(text)
-    own = find_method("own_method:Own")
-    first = outside.checksum(own)
-    assert first == outside.checksum(own)
-    found = {first}
+    method = find_method("own_method:Own")
+    first = outside.checksum(method)
+    assert first == outside.checksum(method)
+    checksums = {first}
     for name in ("own_base.py", "own_method.py"):
         with (tmp_path / name).open("a") as file:
             file.write("# edited\n")
-        found.add(outside.checksum(own))
-    assert len(found) == 3
+        checksums.add(outside.checksum(method))
+    assert len(checksums) == 3
 
 
 def test_a_file_may_be_named_by_its_path_from_the_folder_at_work_or_the_settings(
