@@ -2,6 +2,7 @@
 
 import errno
 import os
+import shutil
 import signal
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -120,6 +121,15 @@ def tiny(request, cache, tmp_path, monkeypatch):
     return TINY[request.param]
 
 
+@pytest.fixture
+def done(tiny, cache, tmp_path):
+    """A folder with the finished runs of two seeds, which are carried out once for each track."""
+    kept = cache / "runs" / Path(tiny.benchmark).stem
+    if not kept.exists():
+        perform(tiny.runs(), tiny.context(kept), 1, lanes=1)
+    return shutil.copytree(kept, tmp_path / "done")
+
+
 def results(run, out: Path) -> dict[str, object]:
     """The result files of a finished run, but for when and where."""
     folder = RunFolder(out, run)
@@ -134,16 +144,13 @@ def results(run, out: Path) -> dict[str, object]:
 @pytest.mark.usefixtures("no_report")
 def test_python_makes_the_files_of_the_command_and_reads_those_that_it_wrote(tiny, tmp_path):
     common = {"settings": tiny.settings, "data_dir": tiny.data_dir}
-    made = vr.run(
-        tiny.benchmark, tiny.method, seeds=2, out="python", jobs=1, device="cpu", **common
-    )
-    assert main(tiny.command(Path("command"), "--seeds", "2")) == 0
-    specs = sorted(path.relative_to("command") for path in Path("command").rglob("spec.toml"))
-    assert len(specs) == 2
-    for spec in specs:
-        assert Path("python", spec).read_bytes() == Path("command", spec).read_bytes()
-    for run in map(track_of(tiny).on_data, tiny.runs(), [tiny.context(tmp_path).data_dir] * 2):
-        assert results(run, Path("python")) == results(run, Path("command"))
+    made = vr.run(tiny.benchmark, tiny.method, out="python", jobs=1, device="cpu", **common)
+    assert main(tiny.command(Path("command"))) == 0
+    (spec,) = (path.relative_to("command") for path in Path("command").rglob("spec.toml"))
+    assert Path("python", spec).read_bytes() == Path("command", spec).read_bytes()
+    (run,) = tiny.runs(seeds=1)
+    run = tracks.find(run.TRACK).on_data(run, tiny.context(tmp_path).data_dir)
+    assert results(run, Path("python")) == results(run, Path("command"))
     pd.testing.assert_frame_equal(vr.load_results("command").table, made.table)
     assert made.failures.empty
     if tiny.benchmark != "toy.toml":  # its scores have no metric
@@ -151,10 +158,6 @@ def test_python_makes_the_files_of_the_command_and_reads_those_that_it_wrote(tin
         assert len(made.summary()) >= 1
         assert np.isfinite(made.table["value"]).any()
     assert made.to_latex().startswith("\\begin{tabular}")
-
-
-def track_of(tiny):
-    return tracks.find(tiny.runs(seeds=1)[0].TRACK)
 
 
 class Stopped(BaseException):
@@ -191,22 +194,20 @@ def test_a_posterior_without_its_kl_is_refused_before_any_run(tiny, tmp_path):
     assert not list(tmp_path.glob("out/*/*/seed-*"))
 
 
-def test_finished_runs_are_kept_and_one_that_was_altered_is_done_again(tiny, tmp_path, capsys):
+def test_finished_runs_are_kept_and_one_that_was_altered_is_done_again(tiny, done, capsys):
     first, second = tiny.runs()
-    assert [end.status for end in perform([first], tiny.context(tmp_path), 1)] == ["finished"]
-    ends = perform([first, second], tiny.context(tmp_path), 1)
-    assert [end.run for end in ends] == [second]
-    assert "1 run to do, 1 at a time, 1 kept from before" in capsys.readouterr().out
-    table = next(RunFolder(tmp_path, first).path.glob("*.csv"))
-    whole = results(first, tmp_path)
-    assert results(second, tmp_path) != whole
+    whole = results(first, done)
+    assert results(second, done) != whole
+    table = next(RunFolder(done, first).path.glob("*.csv"))
     table.write_text(table.read_text() + "\n")
-    assert [end.run for end in perform([first, second], tiny.context(tmp_path), 1)] == [first]
-    assert f"{table} was altered after the run: this run is repeated" in capsys.readouterr().out
-    assert results(first, tmp_path) == whole
-    leftover = RunFolder(tmp_path, first).checkpoint
+    assert [end.run for end in perform([first, second], tiny.context(done), 1)] == [first]
+    printed = capsys.readouterr().out
+    assert "1 run to do, 1 at a time, 1 kept from before" in printed
+    assert f"{table} was altered after the run: this run is repeated" in printed
+    assert results(first, done) == whole
+    leftover = RunFolder(done, first).checkpoint
     leftover.touch()  # of a kill after the marker was written
-    assert perform([first, second], tiny.context(tmp_path), 1) == []
+    assert perform([first, second], tiny.context(done), 1) == []
     assert not leftover.exists()
     assert "all 2 runs were finished before" in capsys.readouterr().out
 
@@ -249,22 +250,21 @@ def test_a_diverged_run_is_recorded_and_the_others_go_on(tiny, tmp_path, monkeyp
     assert not left.exists()
 
 
-def test_a_full_disk_is_one_line_and_nothing_is_lost(tiny, tmp_path, monkeypatch):
+def test_a_full_disk_is_one_line_and_nothing_is_lost(tiny, done, monkeypatch):
     first, second = tiny.runs()
-    perform([first], tiny.context(tmp_path), 1)
+    shutil.rmtree(RunFolder(done, second).path)
 
     def full(path, content):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patch:
         patch.setattr(atomic, "write", full)
-        (end,) = perform([first, second], tiny.context(tmp_path), 1)
+        (end,) = perform([first, second], tiny.context(done), 1)
     assert end.status == "blocked"
     assert "cannot be written: No space left on device; free space or choose" in end.fault
     assert len(end.fault.splitlines()) == 1
-    assert [end.status for end in perform([first, second], tiny.context(tmp_path), 1)] == [
-        "finished"
-    ]
+    (end,) = perform([first, second], tiny.context(done), 1)
+    assert (end.run, end.status) == (second, "finished")
 
 
 def test_a_damaged_checkpoint_is_named_and_its_run_starts_anew(tiny, tmp_path, capsys):
@@ -293,7 +293,7 @@ def test_a_checkpoint_of_another_run_is_refused_and_the_others_go_on(tiny, tmp_p
 
 @pytest.mark.processes
 def test_the_run_of_a_killed_worker_is_done_once_more_to_the_same_numbers(
-    tiny, tmp_path, monkeypatch, capsys
+    tiny, done, tmp_path, monkeypatch, capsys
 ):
     from vcl_radial.runs import processes
 
@@ -316,21 +316,19 @@ def test_the_run_of_a_killed_worker_is_done_once_more_to_the_same_numbers(
     assert signal.getsignal(signal.SIGINT) is on_interrupt
     assert {end.status for end in ends} == {"finished"}
     assert "its process died (SIGKILL" in capsys.readouterr().out
-    perform(runs, tiny.context(tmp_path / "alone"), 1, lanes=1)
     for run in runs:
-        assert results(run, tmp_path / "killed") == results(run, tmp_path / "alone")
+        assert results(run, tmp_path / "killed") == results(run, done)
 
 
 @pytest.mark.slow
-def test_curves_are_logged_and_change_no_number(tiny, tmp_path):
+def test_curves_are_logged_and_change_no_number(tiny, done, tmp_path):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     (run,) = tiny.runs(seeds=1)
     track = tracks.find(run.TRACK)
-    execute(track, run, tiny.context(tmp_path / "without"))
     context = RunContext(tmp_path / "with", tiny.context(tmp_path).data_dir, log=("tensorboard",))
     execute(track, run, context)
-    assert results(run, tmp_path / "with") == results(run, tmp_path / "without")
+    assert results(run, tmp_path / "with") == results(run, done)
     events = EventAccumulator(str(RunFolder(context.out, run).path / "tensorboard"))
     events.Reload()
     assert events.Tags()["scalars"]

@@ -49,14 +49,14 @@ MALFORMED = {
     "NoNumber": "is nan at the start of task 1: look at what it reads and what end_task() stores",
 }
 SMALL = {
-    "split-digits-single-head": ["epochs=1", "hidden=[8]"],
+    "split-digits-single-head": ["epochs=1", "hidden=[8]", "stream.tasks=2"],
     "diabetes": ["steps=20"],
     "retinopathy-synthetic": ["data.patients=60", "data.size=16", "epochs=1", "channels=2"],
 }
 
 
 @pytest.fixture(autouse=True)
-def _code(user_module):
+def _code(user_module, no_report):
     user_module("own_everywhere", CODE)
 
 
