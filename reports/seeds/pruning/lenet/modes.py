@@ -41,7 +41,7 @@ def all_log_modes(network: BayesianLeNet) -> dict[str, Tensor]:
     modes = {}
     for group in chain(*GROUPS.values()):
         layer, kind = group.split()
-        modes[group] = log_modes(getattr(getattr(network, layer).weights, kind)).cpu()
+        modes[group] = log_modes(getattr(network, layer).weights.factor_blocks()[kind]).cpu()
     return modes
 
 
