@@ -3,12 +3,12 @@
 import pytest
 import torch
 from avalanche.training.plugins import LRSchedulerPlugin
+from failing import refuses
 from learners import Driven, witness
 from scenarios import network
-from torch.optim import SGD, Adam, AdamW
+from torch.optim import SGD, Adam
 from torch.optim.lr_scheduler import StepLR
 
-from vcl_radial.errors import UserError
 from vcl_radial.nn.blocks import PosteriorBlock
 from vcl_radial.optimizers.schedules import SCHEDULES, constant, cosine
 
@@ -50,7 +50,7 @@ def test_an_instance_trains_heads_that_come_later():
     assert not torch.equal(net.head.head(1).weights.mean()[0], before)
 
 
-@pytest.mark.parametrize("kind", [Adam, AdamW, SGD])
+@pytest.mark.parametrize("kind", [Adam, SGD])
 def test_an_instance_fine_tunes_on_coresets_and_a_loaded_state_predicts_the_same(kind):
     """Its heads are none of those that the optimiser was made for."""
     options = {"lr": 0.05 if kind is SGD else 1e-3, "coreset_epochs": 10}
@@ -93,7 +93,7 @@ def test_fine_tuning_keeps_the_groups_of_an_instance():
 
 def test_groups_that_have_no_place_for_a_new_head_are_refused():
     net = network()
-    with pytest.raises(UserError, match="function of the model"):
+    with refuses("head", "optimizer as a function"):
         Driven("vcl", net, optimizer=in_groups(net)).train(0)
 
 
@@ -145,5 +145,5 @@ def test_a_scheduler_of_an_optimiser_that_is_made_anew_is_refused():
     net = network(None)
     plugin = LRSchedulerPlugin(StepLR(Adam(net.parameters(), lr=0.1), 1, 0.5))
     driven = Driven("naive", net, plugins=[plugin])
-    with pytest.raises(UserError, match="optimizer"):
+    with refuses("LRSchedulerPlugin", "optimizer as an instance"):
         driven.train(0)

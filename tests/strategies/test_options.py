@@ -2,11 +2,11 @@
 
 import functools
 import inspect
-import re
 from typing import TYPE_CHECKING, Any, Literal, Optional
 
 import pytest
 from avalanche.training.templates import SupervisedTemplate
+from failing import refuses
 from learners import strategy_class
 from scenarios import digits, network, posterior_for
 
@@ -65,25 +65,31 @@ class Unknown(ContinualStrategy):
 
 
 @pytest.mark.parametrize(
-    ("strategy", "key", "value", "range_"),
+    ("strategy", "options", "must_be"),
     [
-        ("ml_init_vcl", "every_task", "False", "true or false"),
-        ("ml_init_vcl", "every_task", 0, "true or false"),
-        ("ml_init_vcl", "ml_epochs", "5", "a whole number of at least 0"),
-        ("ml_init_vcl", "ml_epochs", -1, "a whole number of at least 0"),
-        ("coreset_vcl", "selection", 3, "'random' or 'k-centre'"),
-        ("replay", "buffer_size", 2.5, "a whole number of at least 1"),
-        ("replay", "buffer_size", True, "a whole number of at least 1"),
-        ("lwf", "strength", True, "a number of at least 0"),
-        ("lwf", "strength", -1.0, "a number of at least 0"),
-        ("lwf", "strength", float("nan"), "a finite number"),
+        ("ml_init_vcl", {"every_task": "False"}, "true or false"),
+        ("ml_init_vcl", {"every_task": 0}, "true or false"),
+        ("ml_init_vcl", {"ml_epochs": "5"}, "a whole number of at least 0"),
+        ("ml_init_vcl", {"ml_epochs": -1}, "a whole number of at least 0"),
+        ("coreset_vcl", {"coreset_epochs": -1}, "a whole number of at least 0"),
+        ("coreset_vcl", {"selection": 3}, "'random' or 'k-centre'"),
+        ("replay", {"buffer_size": 2.5}, "a whole number of at least 1"),
+        ("replay", {"buffer_size": True}, "a whole number of at least 1"),
+        ("lwf", {"strength": True}, "a number of at least 0"),
+        ("lwf", {"strength": -1.0}, "a number of at least 0"),
+        ("lwf", {"strength": float("nan")}, "a finite number"),
+        ("vogn", {"damping": -1e-3}, "a number of at least 0"),
+        ("vogn", {"damping": float("inf")}, "a finite number"),
+        ("lwf", {"temperature": float("inf")}, "a finite number"),
         # Of the class that it is derived from.
-        ("vogn", "beta1", "high", "a number of at least 0 and below 1"),
+        ("vogn", {"beta1": "high"}, "a number of at least 0 and below 1"),
     ],
 )
-def test_what_an_option_cannot_be_is_named_with_its_range(strategy, key, value, range_):
-    with pytest.raises(UserError, match=f"^options.{key} = {value!r} must be {range_}$"):
-        made(strategy, **{key: value})
+def test_what_an_option_cannot_be_is_named(strategy, options, must_be):
+    ((key, value),) = options.items()
+    with pytest.raises(UserError) as caught:
+        made(strategy, **options)
+    assert str(caught.value) == f"options.{key} = {value!r} must be {must_be}"
 
 
 def test_a_whole_number_is_a_number_and_none_of_something_is_allowed():
@@ -94,17 +100,17 @@ def test_a_whole_number_is_a_number_and_none_of_something_is_allowed():
 
 
 @pytest.mark.parametrize(
-    ("strategy", "key", "value"),
+    ("strategy", "options", "named"),
     [
-        (Theirs, "mode", "nearby"),
-        (Theirs, "memory", 0.5),
-        (Derived, "share", 0.5),
-        (Derived, "memory", "0"),
+        (Theirs, {"mode": "nearby"}, ["mode = 'nearby'", "'near' or 'far'"]),
+        (Theirs, {"memory": 0.5}, ["memory = 0.5", "whole number"]),
+        (Derived, {"share": 0.5}, ["share = 0.5", "string"]),
+        (Derived, {"memory": "0"}, ["memory = '0'", "whole number"]),
     ],
 )
-def test_a_users_own_class_is_asked_for_its_annotations(strategy, key, value):
-    with pytest.raises(UserError, match=f"^options.{key} = {value!r} "):
-        check_types(strategy, {key: value})
+def test_a_users_own_class_is_asked_for_its_annotations(strategy, options, named):
+    with refuses(*named):
+        check_types(strategy, options)
 
 
 def test_what_has_no_annotation_or_one_of_no_meaning_is_let_through():
@@ -112,7 +118,7 @@ def test_what_has_no_annotation_or_one_of_no_meaning_is_let_through():
     check_types(Unknown, {"share": 0.5, "what": "much"})
 
 
-INFINITE = [
+NUMBERS = [
     (name, key)
     for name in built_in()
     for key, parameter in options_of(built_in_class(name)).items()
@@ -121,16 +127,16 @@ INFINITE = [
 
 
 def test_no_option_of_a_method_of_the_suite_is_infinite():
-    assert len(INFINITE) > 20
-    for name, key in INFINITE:
+    assert len(NUMBERS) > 20
+    for name, key in NUMBERS:
         for value in (float("inf"), float("-inf")):
-            with pytest.raises(UserError, match=f"^options.{key} = {value} "):
+            with refuses(f"options.{key} = {value}", "finite"):
                 check_types(built_in_class(name), {key: value})
 
 
 def test_infinity_is_for_a_users_class_to_mean_and_not_for_what_it_inherits():
     check_types(Theirs, {"share": float("inf")})
-    with pytest.raises(UserError, match=r"^options.strength = inf [^;]*$"):
+    with refuses("options.strength = inf", "finite"):
         check_types(DerivedFromLwF, {"share": float("inf"), "strength": float("inf")})
 
 
@@ -234,12 +240,12 @@ def test_a_decorated_class_has_the_options_that_it_takes():
     }
     made = Decorated(network(None), share=1, memory=3)
     assert made.share == 1
-    with pytest.raises(UserError, match=r"^options.share = 2 "):
+    with refuses("options.share = 2", "from 0 to 1"):
         check_types(Decorated, {"share": 2})
 
 
 def test_an_option_that_a_class_fixes_for_the_one_it_is_from_is_none_of_its_own():
-    with pytest.raises(UserError, match=r"'near' .*'far'"):
+    with refuses("'near'", "nearest is 'far'"):
         check_options("Fixes", Fixes, {"near": "a"})
 
 
@@ -255,10 +261,8 @@ class Bare(Method):
 
 @pytest.mark.parametrize("cls", [TakesNoSettings, Bare])
 def test_a_constructor_that_does_not_take_what_every_run_gives_is_named_with_the_fix(cls):
-    with pytest.raises(UserError) as error:
+    with refuses(f"{cls.__name__}.__init__ (test_options.py)", "**settings)"):
         check_options("x", cls, {})
-    for named in (f"{cls.__name__}.__init__ (test_options.py)", "**settings)"):
-        assert named in str(error.value)
 
 
 class MakesNothing(ContinualStrategy):
@@ -296,22 +300,22 @@ FAULTY = [MakesNothing, MakesNoMethod, PassesOnByPosition, PassesNothingOn, Pass
 
 @pytest.mark.parametrize("cls", [*FAULTY, PassesTwice])
 def test_a_constructor_that_fails_is_named_where_the_method_is_made(cls):
-    with pytest.raises(UserError, match=rf"\b{cls.__name__}\b"):
+    with refuses(cls.__name__):
         made(f"{__name__}:{cls.__name__}")
 
 
 @pytest.mark.parametrize(
     ("options", "named"),
     [
-        ({"batch_size": 3, "memory": 1}, "^options.batch_size "),
-        ({"memry": 3}, "'memry' .*'memory'$"),
-        ({}, "'x' .*options.memory"),
-        ({"memory": None}, "^options.memory = None "),
-        ({"a": 1, "b": 1}, "'a' .*'memory'; .*'b' .*'memory'$"),
+        ({"batch_size": 3, "memory": 1}, ["options.batch_size"]),
+        ({"memry": 3}, ["'memry'", "strategy = 'x'", "'memory'"]),
+        ({}, ["strategy = 'x'", "options.memory"]),
+        ({"memory": None}, ["options.memory = None"]),
+        ({"a": 1, "b": 1}, ["'a'", "'b'", "'memory'"]),
     ],
 )
 def test_what_options_lack_or_have_too_much_is_named_with_the_fix(options, named):
-    with pytest.raises(UserError, match=named):
+    with refuses(*named):
         check_options("x", NeedsMemory, options, recipe_keys=Recipe.model_fields)
 
 
@@ -347,7 +351,7 @@ class RenamesThem(Method):
     ],
 )
 def test_an_override_that_cannot_be_called_as_the_suite_calls_it_is_named(cls, needed):
-    with pytest.raises(UserError, match=re.escape(needed)):
+    with refuses(needed):
         find_method(f"{__name__}:{cls.__name__}")
 
 

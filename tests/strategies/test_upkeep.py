@@ -2,20 +2,17 @@
 
 import pytest
 import torch
+from failing import refuses
 from learners import Driven
-from scenarios import OF_CLASSES, digits, network, quick_recipe
+from scenarios import digits, network, quick_recipe
 
-from vcl_radial.conformance import recipe_for
-from vcl_radial.errors import UserError, VclRadialError
+from vcl_radial.errors import Diverged, UserError
 from vcl_radial.methods.base import Method
-from vcl_radial.runs import catalogue
 from vcl_radial.strategies import ContinualStrategy, Strategy
 from vcl_radial.strategies.upkeep import Upkeep
 from vcl_radial.tracks.continual.methods import make_strategy
 from vcl_radial.tracks.continual.networks import make_network
 
-SHIPPED = {recipe_for(name).strategy: name for name in reversed(catalogue.names("method"))}
-"""The first recipe of each method."""
 QUICK = {"epochs": 2, "batch_size": 100, "hidden": [8]}
 
 
@@ -31,8 +28,8 @@ def ended(name, plugins):
     return Driven(made, net).train(0, 1).weights()
 
 
-@pytest.mark.parametrize("name", [SHIPPED[method] for method in OF_CLASSES if method in SHIPPED])
-def test_a_shipped_method_trains_under_it_as_without(name):
+@pytest.mark.parametrize("name", ["radial-vcl", "ewc", "replay", "vadam"])
+def test_a_method_trains_under_it_as_without(name):
     assert torch.equal(ended(name, []), ended(name, [Upkeep()]))
 
 
@@ -93,7 +90,7 @@ class ForgetsWithATensor(Forgets):
 @pytest.mark.parametrize("epochs", [1, 3])
 def test_a_method_that_stores_nothing_is_stopped_early_in_its_second_task(method, epochs):
     driven = Driven(method, network(None), plugins=[Upkeep()], train_epochs=epochs).train(0)
-    with pytest.raises(UserError, match=f"^{method.__name__} .*task 2"):
+    with refuses(method.__name__, "penalty()", "task 2", "consolidate()"):
         driven.train(1)
     assert driven.strategy.clock.train_exp_epochs == 0
 
@@ -128,19 +125,19 @@ class SpoilsAWeight(Method):
 
 
 @pytest.mark.parametrize(
-    ("kind", "line"),
+    ("kind", "error", "hook"),
     [
-        (IsNaN, r"^penalty\(\) of IsNaN .*consolidate\(\)"),
-        (IsNaNMethod, r"^penalty\(\) of IsNaNMethod .*end_task\(\)"),
-        (SpoilsAWeight, r"^SpoilsAWeight: .*end_task\(\)$"),
+        (IsNaN, Diverged, "consolidate()"),
+        (IsNaNMethod, Diverged, "end_task()"),
+        (SpoilsAWeight, UserError, "end_task()"),
     ],
 )
-def test_what_is_to_be_looked_at_is_called_as_the_class_calls_it(kind, line):
+def test_what_is_to_be_looked_at_is_called_as_the_class_calls_it(kind, error, hook):
     def driving(model, eval_samples, **settings):
         return Strategy(kind(model), **settings)
 
     made = driving if issubclass(kind, Method) else kind
-    with pytest.raises(VclRadialError, match=line):
+    with refuses(kind.__name__, hook, kind=error):
         Driven(made, network(None), plugins=[Upkeep()]).train(0)
 
 
@@ -159,7 +156,7 @@ class Decays(Detached):
 
 
 def test_a_value_without_a_gradient_is_refused_where_no_step_of_its_own_has_it():
-    with pytest.raises(UserError, match=r"^penalty\(\) of Detached .*gradient"):
+    with refuses("penalty()", "Detached", "gradient"):
         Driven(Detached, network(None), plugins=[Upkeep()]).train(0)
     Driven(Decays, network(None), plugins=[Upkeep()]).train(0)
 
@@ -181,6 +178,6 @@ class PullsBack(ContinualStrategy):
 def test_a_posterior_without_its_kl_is_refused_before_anything_is_trained(method):
     driven = Driven(method, network("radial"), plugins=[Upkeep()])
     before = driven.weights()
-    with pytest.raises(UserError, match="posterior"):
+    with refuses("posterior = 'none'"):
         driven.train(0)
     assert torch.equal(before, driven.weights()[: len(before)])
