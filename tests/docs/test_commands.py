@@ -12,12 +12,12 @@ from benchmarks.speed import __main__ as speed
 from reports import __main__ as reports
 from reports.seeds.pruning.track import runs_of
 from vcl_radial import cli
+from vcl_radial.cli.arguments import parse_setting
 from vcl_radial.cli.executors import executor_of
 from vcl_radial.conformance import recipe_for
 from vcl_radial.errors import VclRadialError
 from vcl_radial.runs import catalogue, planning
 from vcl_radial.runs.command import check_options
-from vcl_radial.runs.planning import parse_setting
 from vcl_radial.sweeps import plans as sweeps
 from vcl_radial.tracks.recipe import check_recipe
 
