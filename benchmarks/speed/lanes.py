@@ -1,7 +1,7 @@
 """Many runs as lanes of one program, against one run after another.
 
 All runs are of `radial-vcl`. A step of R lanes is a step of all R runs; it is held against that of
-a run alone, as `vcl-radial run --lanes 1` executes it. Per lane: the ratio over the number of
+a run alone, as `vcl-radial run` trains it with one lane. Per lane: the ratio over the number of
 lanes, which is what a run costs. Seconds per step are those of whole epochs, random orders
 included. Memory: the peak of a process of its own.
 

@@ -10,6 +10,7 @@ from doc_pages import DOCS, PAGES, ROOT, blocks, commands, name, write_files
 
 from benchmarks.speed import __main__ as speed
 from reports import __main__ as reports
+from reports.papers.catalogue import members
 from reports.seeds.pruning.track import runs_of
 from vcl_radial import cli
 from vcl_radial.cli.arguments import parse_setting
@@ -112,7 +113,7 @@ def _understand(command):
         (plan, *_) = sweeps.read(sweep if sweep in catalogue.names("sweep") else f"./{sweep}.toml")
         assert options.by is None or options.by in plan.track.objectives, f"no score {options.by}"
     elif getattr(options, "names", None) and (settings or options.methods):
-        for figure in (figure for _, figures in options.names for figure in figures):
+        for figure in members(options.names):
             runs_of(figure, options.methods, [0], settings)
 
 

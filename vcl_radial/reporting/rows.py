@@ -162,12 +162,15 @@ class Rows:
         values = (paired.iloc[:, 0] - paired.iloc[:, 1]).tolist()
         return Difference(values, digits, self.overlap, self.correct)
 
-    def sides(self, names: Mapping[str, str], undecided: str = "undecided") -> str:
+    def sides(
+        self, names: Mapping[str, str], undecided: str = "undecided", *, sizes: bool = False
+    ) -> str:
         """The streams on which the first is above and below: `above on A, B; below on C`.
 
         Args:
             names: printed names of the streams.
             undecided: the word for streams with p of 0.05 or more by Holm's correction.
+            sizes: whether decided differences are printed after their streams.
 
         Raises:
             DataError: a column of `stream, difference, holm` is missing.
@@ -175,7 +178,9 @@ class Rows:
         columns = [self._column(name) for name in ("stream", "difference", "holm")]
         streams: dict[str, list[str]] = {"above": [], "below": [], undecided: []}
         for stream, difference, p in zip(*columns, strict=True):
-            streams[verdicts.side(difference, p, undecided)].append(names.get(stream, stream))
+            side = verdicts.side(difference, p, undecided)
+            size = f" ({difference:+.1f})" if sizes and side != undecided else ""
+            streams[side].append(f"{names.get(stream, stream)}{size}")
         return "; ".join(f"{side} on {', '.join(on)}" for side, on in streams.items() if on)
 
     def _column(self, name: str, table: pd.DataFrame | None = None) -> pd.Series[Any]:
