@@ -65,7 +65,7 @@ def test_a_room_imports_only_rooms_above_it_in_the_list(room):
     assert not wrong
 
 
-@pytest.mark.parametrize("package", ["data.fundus", "data.streams", "metrics"])
+@pytest.mark.parametrize("package", ["data.fundus", "data.streams"])
 def test_every_name_that_a_package_imports_when_it_is_first_used_is_there(package):
     module = import_module(f"vcl_radial.{package}")
     assert dir(module) == sorted(module.__all__)
