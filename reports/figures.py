@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import tomllib
 from contextlib import AbstractContextManager
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +10,7 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from reports.papers.texts import read
 from vcl_radial.reporting.figures.drawing import Curve, sheet
 
 
@@ -27,5 +26,4 @@ def sheet_of(module: str, **others: Any) -> AbstractContextManager[tuple[Figure,
         module: the file of the module.
         others: further arguments of `sheet`.
     """
-    texts = tomllib.loads(Path(module).with_suffix(".toml").read_text(encoding="utf-8"))
-    return sheet(**texts["figure"], **others)
+    return sheet(**read(module)["figure"], **others)

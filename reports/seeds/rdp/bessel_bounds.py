@@ -13,27 +13,15 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from matplotlib.figure import Figure
 
-from reports.figures import curve, sheet_of
+from reports.figures import curve
 from reports.papers.analysis import Analysis, Setting
-from reports.papers.texts import fill, listed
+from reports.papers.picture import analysis
+from reports.papers.texts import Rule, listed
 from reports.seeds.rdp.exact_bessel import Array, exact_ratio
-from vcl_radial.reporting.figures.drawing import (
-    DASHED,
-    DOTTED,
-    Curve,
-    find,
-    key_line,
-    label,
-    legend,
-    line,
-    logarithmic,
-)
-from vcl_radial.reporting.figures.style import INK
+from vcl_radial.reporting.figures.drawing import Curve, find
 
 ORDERS = (1, 5, 25, 50, 100, 500, 1000)
-SHADES = ("#d55e00", "#e69f00", "#cc79a7", "#009e73", "#56b4e9", "#0072b2", "#003a5c")
 
 _GAP = "upper minus lower bound"
 _LARGEST = "largest gap over the order"
@@ -84,7 +72,7 @@ def analyse(setting: Setting) -> Analysis:
             errors.append((abs(np.mean(bounds(v, z), axis=0) - exact) / exact).max())
         curves.append(curve(_MIDDLE, name, ORDERS, errors))
     setting.say(f"{len(ORDERS)} orders")
-    return Analysis(curves=curves, figure=_figure(curves), **_texts(curves))
+    return analysis(__file__, curves, *_numbers_and_rules(curves))
 
 
 def _gap(bounds: tuple[Array, Array]) -> Array:
@@ -92,32 +80,7 @@ def _gap(bounds: tuple[Array, Array]) -> Array:
     return upper - lower
 
 
-def _figure(curves: Sequence[Curve]) -> Figure:
-    styles = dict(zip(BOUNDS, ("-", DASHED), strict=True))
-    shades = dict(zip(ORDERS, SHADES, strict=True))
-    key = [key_line(f"v = {v}", shade) for v, shade in shades.items()]
-    with sheet_of(__file__, key=key) as (figure, (left, right)):
-        for name, style in styles.items():
-            for v, shade in shades.items():
-                line(left, find(curves, _GAP, f"{name}, v = {v}"), shade, linestyle=style)
-            gap, error = find(curves, _LARGEST, name), find(curves, _MIDDLE, name)
-            line(right, gap, INK, linestyle=style, label=f"largest gap, {name}")
-            look: dict[str, Any] = {"linestyle": style, "linewidth": 0.8, "marker": "o"}
-            line(
-                right, error, "#d55e00", label=f"error of the middle, {name}", markersize=3, **look
-            )
-        for axes in (left, right):
-            axes.axhline(_LIMIT, color=INK, linewidth=0.7, linestyle=DOTTED)
-        left.set(xlabel="z", ylabel="gap", xlim=(0.1, 1e5), ylim=(1e-12, 0.3))
-        logarithmic(left, "xy")
-        right.set(xlabel="order v", xlim=(1, 1000), ylim=(1e-10, 1))
-        logarithmic(right, "xy")
-        label(right, 1.1, 1.6 * _LIMIT, "e⁻¹⁰", INK)
-        legend(right, loc="lower left")
-    return figure
-
-
-def _texts(curves: Sequence[Curve]) -> dict[str, Any]:
+def _numbers_and_rules(curves: Sequence[Curve]) -> tuple[dict[str, Any], dict[str, Rule]]:
     largest = find(curves, _LARGEST, "Eq. 13")
     low = next(float(v) for v, gap in zip(largest.x, largest.y, strict=True) if gap < _LIMIT)
     gaps = {v: max(find(curves, _GAP, f"Eq. 13, v = {v}").y) for v in ORDERS}
@@ -131,12 +94,12 @@ def _texts(curves: Sequence[Curve]) -> dict[str, Any]:
         "weights": 2 * low,
         "times": gaps[ORDERS[0]] / _LIMIT,
     }
-    rules = {
+    rules: dict[str, Rule] = {
         "between": all(_holds(bounds, v) for bounds in BOUNDS.values() for v in ORDERS),
         "tight": all(a > b for a, b in pairwise(gaps.values())),
         "largest": gaps[ORDERS[0]] < 2 * _LIMIT,
     }
-    return fill(__file__, numbers, rules)
+    return numbers, rules
 
 
 def _holds(bounds: Callable[[float, Array], tuple[Array, Array]], v: float) -> bool:

@@ -7,24 +7,22 @@ r^2 = a b,   a ~ Gamma(1/2, scale gamma^2),   b ~ InverseGamma(1/2, scale 1)
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
-from matplotlib.figure import Figure
 from scipy import integrate, stats
 
-from reports.figures import curve, sheet_of
+from reports.figures import curve
 from reports.papers.analysis import Analysis, Setting
-from reports.papers.texts import fill
+from reports.papers.picture import analysis
+from reports.papers.texts import Rule
 from vcl_radial.posteriors.log_normal_radius import LogNormal
-from vcl_radial.reporting.figures.drawing import DASHED, RADIAL, Curve, find, key_line, legend, line
 
-SCALES = {0.1: "#d55e00", 0.3: "#e69f00", 1.0: RADIAL, 3.0: "#56b4e9"}
-"""Scales gamma of half-Cauchy radii, with their colours."""
-WIDTHS = {0.1: "#009e73", 0.5: "#cc79a7", 1.0: "#737373"}
-"""Widths of log-normal radii, with their colours."""
+SCALES = (0.1, 0.3, 1.0, 3.0)
+WIDTHS = (0.1, 0.5, 1.0)
+"""Scales gamma of half-Cauchy radii, and widths of log-normal ones."""
 
 _DENSITY = "half-Cauchy density"
 _RADII = "density of log r"
@@ -49,10 +47,10 @@ def analyse(setting: Setting) -> Analysis:
         curves.append(curve(_RADII, _name(width), log_r, stats.norm(0, width).pdf(log_r)))
         divergences = [divergence(mean, width) for mean in means]
         curves.append(curve(_PENALTY, _name(width), means, divergences))
-    return Analysis(curves=curves, figure=_figure(curves), **_texts(squares))
+    return analysis(__file__, curves, *_numbers_and_rules(squares))
 
 
-def squared_radii(draws: int, scale: float = 1.0) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def squared_radii(draws: int, scale: float = 1.0) -> npt.NDArray[np.float64]:
     """Draws of a b with a ~ Gamma(1/2, scale^2) and b ~ InverseGamma(1/2, 1)."""
     half = torch.full((2, draws), 0.5, dtype=torch.float64)
     a, inverse_b = torch._standard_gamma(half).numpy()
@@ -87,25 +85,9 @@ def _name(width: float) -> str:
     return f"log-normal, width {width:g}"
 
 
-def _figure(curves: Sequence[Curve]) -> Figure:
-    key = [key_line(_name(width), colour) for width, colour in WIDTHS.items()]
-    with sheet_of(__file__, key=key) as (figure, (density, radii, penalty)):
-        for scale, colour in SCALES.items():
-            line(density, find(curves, _DENSITY, f"γ = {scale:g}"), colour)
-        legend(density, loc="upper right")
-        density.set(xlabel="r", ylabel="density", ylim=(0, 2.5), xlim=(0, 4))
-        bars = find(curves, _RADII, "√(ab), draws")
-        radii.bar(bars.x, bars.y, 0.25, color=RADIAL, alpha=0.3, linewidth=0)
-        line(radii, find(curves, _RADII, "half-Cauchy, γ = 1"), RADIAL)
-        for width, colour in WIDTHS.items():
-            line(radii, find(curves, _RADII, _name(width)), colour, linestyle=DASHED)
-            line(penalty, find(curves, _PENALTY, _name(width)), colour)
-        radii.set(xlabel="log r", ylabel="density", ylim=(0, 1.0), xlim=(-6, 6))
-        penalty.set(xlabel="mean of log r", xlim=(-6, 6), ylim=(0, 12))
-    return figure
-
-
-def _texts(squares: np.ndarray[tuple[int], np.dtype[np.float64]]) -> dict[str, Any]:
+def _numbers_and_rules(
+    squares: npt.NDArray[np.float64],
+) -> tuple[dict[str, Any], dict[str, Rule]]:
     near = [float(stats.halfcauchy(scale=scale).cdf(0.1)) for scale in SCALES]
     root, square = (
         float(stats.kstest(squares**power, stats.halfcauchy.cdf).statistic) for power in (0.5, 2.0)
@@ -116,7 +98,7 @@ def _texts(squares: np.ndarray[tuple[int], np.dtype[np.float64]]) -> dict[str, A
     lowest, width = min((divergence(0.0, w), w) for w in np.geomspace(0.1, 5, 60))
     numbers = {
         "draws": len(squares),
-        "scales": list(SCALES),
+        "scales": SCALES,
         "near": near,
         "root": root,
         "square": square,
@@ -128,13 +110,13 @@ def _texts(squares: np.ndarray[tuple[int], np.dtype[np.float64]]) -> dict[str, A
         "far": divergence(8.0, 0.1) - divergence(7.0, 0.1),
         "certain": divergence(0.0, width / 10) - lowest,
     }
-    rules = {
+    rules: dict[str, Rule] = {
         "mass": near == sorted(near, reverse=True),
         "square": root < 0.02,
         "root": square < 0.02,
         "divergences": abs(printed[0] - exact[0]) + abs(printed[1] - exact[1]) < 1e-3,
     }
-    return fill(__file__, numbers, rules)
+    return numbers, rules
 
 
 def _printed(mu: float, sigma: float, shape: float, scale: float) -> tuple[float, float]:
