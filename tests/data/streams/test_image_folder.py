@@ -170,7 +170,7 @@ def damage(root: Path, contents: bytes) -> Path:
 
 
 def test_a_damaged_file_is_named(tmp_path):
-    write(tmp_path)
+    write(tmp_path, "ab", n=4)
     whole = (tmp_path / "train" / "b" / "3.png").read_bytes()
     for length in range(0, len(whole) - 24, 7):  # what comes then only says that it ends
         path = damage(tmp_path, whole[:length])
@@ -182,7 +182,7 @@ def test_a_damaged_file_is_named(tmp_path):
 
 
 def test_a_flipped_byte_is_either_harmless_or_a_fault_of_the_data(tmp_path):
-    write(tmp_path)
+    write(tmp_path, "ab", n=4)
     whole = (tmp_path / "train" / "b" / "3.png").read_bytes()
     for place in range(0, len(whole), 5):
         damage(tmp_path, whole[:place] + bytes([whole[place] ^ 0xFF]) + whole[place + 1 :])
