@@ -23,7 +23,7 @@ class StrategyTrainer:
         epochs_of: epochs of a task (from 1).
         seed_of: seed of each task.
         on_epoch: called with a task and an epoch of it, both from 1, and no means.
-        on_step: called after every step.
+        on_iterations: called after every epoch with the number of steps so far.
     """
 
     def __init__(
@@ -33,14 +33,14 @@ class StrategyTrainer:
         epochs_of: Callable[[int], int],
         seed_of: SeedOf,
         on_epoch: Callable[[int, int, Mapping[str, float]], None],
-        on_step: Callable[[], None],
+        on_iterations: Callable[[int], None],
     ) -> None:
         self.strategy, self.method = strategy, strategy.method
         vars(self.method)["needs_whole_stream"] = strategy.needs_whole_stream
         self._experiences = list(to_avalanche(stream).train_stream)
         self._epochs_of, self._seed_of = epochs_of, seed_of
         # Before Avalanche's clock, whose counts they read.
-        strategy.plugins = [_Callbacks(on_epoch, on_step), Upkeep(), *strategy.plugins]
+        strategy.plugins = [_Callbacks(on_epoch, on_iterations), Upkeep(), *strategy.plugins]
         self.done = 0
         """Number of finished tasks."""
 
@@ -62,26 +62,29 @@ class StrategyTrainer:
 
     def state_dict(self) -> dict[str, Any]:
         """Plain tensors and numbers from which the training continues."""
-        return {"strategy": self.strategy.state_dict(), "done": self.done}
+        iterations = int(self.strategy.clock.train_iterations)
+        state = self.strategy.state_dict()
+        return {"strategy": state, "done": self.done, "iterations": iterations}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Continue from what `state_dict` returned."""
         self.strategy.load_state_dict(state["strategy"])
         self.done = state["done"]
+        self.strategy.clock.train_iterations = state["iterations"]
 
 
 class _Callbacks(SupervisedPlugin):
+    """It has no callback of a step, since one that may read gradients makes steps slower."""
+
     def __init__(
         self,
         on_epoch: Callable[[int, int, Mapping[str, float]], None],
-        on_step: Callable[[], None],
+        on_iterations: Callable[[int], None],
     ) -> None:
         super().__init__()
-        self._on_epoch, self._on_step = on_epoch, on_step
-
-    def after_training_iteration(self, strategy: Any, **kwargs: Any) -> None:
-        self._on_step()
+        self._on_epoch, self._on_iterations = on_epoch, on_iterations
 
     def after_training_epoch(self, strategy: Any, **kwargs: Any) -> None:
         task = strategy.experience.current_experience + 1
+        self._on_iterations(int(strategy.clock.train_iterations))
         self._on_epoch(task, strategy.clock.train_exp_epochs + 1, {})

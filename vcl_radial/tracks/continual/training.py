@@ -134,7 +134,12 @@ class ContinualRun(TaskRun):
 
             strategy = make_strategy(recipe, network, tensor_stream=self.stream)
             return StrategyTrainer(
-                strategy, self.stream, recipe.epochs_of, self._seed_of, on_epoch, self._count
+                strategy,
+                self.stream,
+                recipe.epochs_of,
+                self._seed_of,
+                on_epoch,
+                self._set_iterations,
             )
         method = method_of(recipe, network)
         means = EpochMeans(method.likelihood) if watched else None
@@ -154,6 +159,9 @@ class ContinualRun(TaskRun):
 
     def _count(self) -> None:
         self.iterations += 1
+
+    def _set_iterations(self, iterations: int) -> None:
+        self.iterations = iterations
 
     @property
     def trainings(self) -> int:
