@@ -200,7 +200,7 @@ def _table(means: pd.DataFrame, seeds: int) -> Table:
     ]
     rows += [
         ["BAdam, published notebook", order, *map(_cell, group["accuracy"])]
-        for order, group in _groups(notebook, "order")
+        for (order,), group in _groups(notebook, "order")
     ]
     columns = [Column("method", is_text=True), Column("order", is_text=True)]
     columns += [Column(f"{share:g} %") for share in shares]
