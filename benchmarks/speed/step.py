@@ -52,6 +52,7 @@ def _rows(keys: Keys, setting: Setting, *, tuned: bool = False) -> list[Row]:
     work: dict[str, Measurement] = {name: t.step for name, t in trainings.items()}
     if not tuned:
         plain = floor(trainings[REFERENCE])
+        plain.train()  # a warm-up, as `fill` is for the others
         work["floor"] = timed(plain.train, setting.clock, STEP, plain.steps)
     size = f"{'tuned, ' * tuned}batch={trainings[REFERENCE].recipe.batch_size}"
-    return compare(work, setting, STEP, reference=REFERENCE, size=size)
+    return compare(work, setting, STEP, reference=REFERENCE, size=size, warm_up=0)
