@@ -4,9 +4,9 @@ from itertools import pairwise
 
 import pytest
 import torch
+from failing import refuses
 from scenarios import ALL, Learner, network
 
-from vcl_radial.errors import UserError
 from vcl_radial.nn.blocks import PosteriorBlock
 
 
@@ -131,5 +131,5 @@ def test_fine_tuning_has_the_schedule_of_training_and_a_rate_of_its_own():
 
 
 def test_a_coreset_as_large_as_a_task_is_refused():
-    with pytest.raises(UserError, match="coreset_size"):
+    with refuses("coreset_size"):
         make(coreset_size=5000).train(0)

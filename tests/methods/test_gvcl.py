@@ -2,10 +2,10 @@
 
 import pytest
 import torch
+from failing import refuses
 from scenarios import Learner, network
 
 from vcl_radial import native
-from vcl_radial.errors import UserError
 from vcl_radial.methods.gvcl import GVCL, stretch
 from vcl_radial.nn import PosteriorSettings
 from vcl_radial.nn.blocks import PosteriorBlock, inverse_softplus
@@ -171,6 +171,6 @@ def test_a_larger_lambda_holds_the_means_tighter():
 def test_a_lambda_for_directions_or_correlations_is_refused(posterior):
     """Of an RDP the sum over blocks would hold the biases alone."""
     net = network(posterior, hidden=(8,))
-    with pytest.raises(UserError, match=r"^options\.strength"):
+    with refuses("options.strength"):
         Learner(GVCL, net, strength=2.0)
     Learner(GVCL, net, strength=1.0).train(0)

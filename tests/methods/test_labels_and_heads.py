@@ -6,6 +6,7 @@ import pytest
 import torch
 from avalanche.benchmarks import tensors_benchmark
 from avalanche.training.plugins import EvaluationPlugin
+from failing import refuses
 from torch.optim import Adam
 
 from vcl_radial.data.streams import build_stream
@@ -66,7 +67,7 @@ def test_labels_that_a_head_does_not_have_are_named_with_its_size(labels, named)
     ("kind", "likelihood"), [(Naive, OneHot), (VCL, Categorical), (BayesLinear, Categorical)]
 )
 def test_whatever_the_method_its_likelihood_looks_at_the_labels(kind, likelihood):
-    with pytest.raises(DataError, match="2 to 3"):
+    with refuses("2 to 3", kind=DataError):
         step(made(kind, likelihood=likelihood()), Batch(X, LABELS + 2))
 
 
@@ -89,7 +90,7 @@ def test_targets_that_one_output_does_not_have_are_named(likelihood, targets, na
 
 @pytest.mark.parametrize("likelihood", [Bernoulli, Gaussian])
 def test_one_output_is_what_a_single_number_takes(likelihood):
-    with pytest.raises(DataError, match="one output"):
+    with refuses("one output", kind=DataError):
         step(made(outputs=8, likelihood=likelihood()), Batch(X, LABELS.float()))
 
 
@@ -113,7 +114,7 @@ def test_numbers_of_any_type_are_learned_as_the_same(likelihood, targets):
 
 @pytest.mark.parametrize("batch", [Batch(X, LABELS[:5]), Batch(X[:0], LABELS[:0])])
 def test_a_batch_has_points_and_a_target_for_each(batch):
-    with pytest.raises(DataError, match="shape"):
+    with refuses("shape", kind=DataError):
         step(made(), batch)
 
 
@@ -140,7 +141,7 @@ def test_one_head_for_all_tasks_takes_any_number_of_a_task():
 
 
 def test_heads_are_one_number_or_one_for_each_point():
-    with pytest.raises(DataError, match=r"\[8, 1\]"):
+    with refuses("[8, 1]", kind=DataError):
         step(made(multi_head=True), Batch(X, LABELS, LABELS[:, None]), heads=[0, 1])
 
 
@@ -164,11 +165,11 @@ def test_a_loss_that_is_no_number_is_laid_to_inputs_of_any_batch():
     x[3, 1] = INF
     loop = TaskLoop(made(), Task(0, 8, lambda: [Batch(x, LABELS)]), adam)
     loop.loss = torch.tensor(NAN)
-    with pytest.raises(DataError, match=r"task 1 .*inf"):
+    with refuses("task 1", "inf", kind=DataError):
         loop.check_loss("in epoch 1")
     finite = TaskLoop(made(), Task(0, 8, lambda: [Batch(X, LABELS)]), adam)
     finite.loss = torch.tensor(NAN)
-    with pytest.raises(Diverged, match="learning_rate"):
+    with refuses("learning_rate", kind=Diverged):
         finite.check_loss("in epoch 1")
 
 
@@ -177,7 +178,7 @@ def test_a_method_whose_task_has_not_begun_does_not_learn():
         def begin_task(self, task):
             pass
 
-    with pytest.raises(UserError, match=r"BeginsNothing .*begin_task"):
+    with refuses("BeginsNothing", "begin_task"):
         step(made(BeginsNothing), Batch(X, LABELS))
 
 
@@ -202,7 +203,7 @@ def test_labels_on_a_gpu_are_looked_at_once_a_task():
     assert looks == OnAGPU.copies > 0
     step(method, batch)
     assert OnAGPU.copies == 2 * looks
-    with pytest.raises(DataError, match="2 to 3"):
+    with refuses("2 to 3", kind=DataError):
         step(method, Batch(X, (LABELS + 2).as_subclass(OnAGPU)))
 
 
@@ -228,13 +229,13 @@ def test_avalanche_refuses_the_same_labels_and_inputs():
     nan = X.clone()
     nan[3, 1] = NAN
     in_avalanche(X, LABELS)
-    with pytest.raises(DataError, match="labels"):
+    with refuses("labels", kind=DataError):
         in_avalanche(X, LABELS + 1)
-    with pytest.raises(DataError, match="-100"):
+    with refuses("-100", kind=DataError):
         in_avalanche(X, -100 * LABELS)
-    with pytest.raises(DataError, match=r"task 1 .*NaN in 1 of"):
+    with refuses("task 1", "NaN in 1 of", kind=DataError):
         in_avalanche(nan, LABELS)
-    with pytest.raises(DataError, match=r"experience 1 .*NaN in 1 of 8"):
+    with refuses("experience 1", "NaN in 1 of 8", kind=DataError):
         in_avalanche(X, LABELS, nan)
 
 
@@ -242,7 +243,7 @@ def test_a_stream_of_inputs_that_are_no_numbers_is_refused_where_it_is_made():
     stream = build_stream({"kind": "split", "dataset": "digits"})
     x = stream.x.clone()
     x[5, 2] = NAN
-    with pytest.raises(UserError, match="x "):
+    with refuses("finite"):
         dataclasses.replace(stream, x=x)
 
 
@@ -251,7 +252,7 @@ def test_tables_of_inputs_that_are_no_numbers_are_called_that():
     x[3, 1] = NAN
     split = Split(torch.arange(15), torch.arange(15, 20))
     data = RegressionData("own", x, x[:, 0], (split,))
-    with pytest.raises(DataError, match="own"):
+    with refuses("own", kind=DataError):
         LaneSplits(data, [0])
 
 
@@ -260,7 +261,7 @@ def test_points_of_another_head_in_the_data_of_a_task_are_refused_where_it_ends(
     whole = Batch(X, LABELS, 1)
     method.begin_task(Task(0, 8, lambda: [Batch(X, LABELS)], heads=[1]))  # of head 0 by default
     method.learn(whole, method.make_optimizer(adam))
-    with pytest.raises(UserError, match="head 0"):
+    with refuses("head 0"):
         method.end_task(method.task)
 
 

@@ -2,9 +2,10 @@
 
 import pytest
 import torch
+from failing import refuses
 from scenarios import ALL, Learner, network
 
-from vcl_radial.errors import Diverged, UserError
+from vcl_radial.errors import Diverged
 from vcl_radial.nn import consolidate, kl_divergence
 from vcl_radial.nn.rdp import RDPSettings
 from vcl_radial.posteriors.rdp import RDP, HalfCauchyPrior
@@ -61,12 +62,12 @@ def test_heads_of_other_tasks_keep_their_posterior_and_their_prior():
 
 
 def test_a_network_without_an_rdp_is_refused():
-    with pytest.raises(UserError, match=r"^RDPVCL .*posterior"):
+    with refuses("RDPVCL", "posterior"):
         Learner("rdp_vcl", network("gaussian"))
 
 
 def test_a_concentration_that_diverges_is_seen_in_the_penalty():
     net = rdp()
     torch.nn.init.constant_(net.body[0].weights.rows.log_concentration, 1e4)  # kappa = inf
-    with pytest.raises(Diverged, match=r"^penalty\(\) of RDPVCL "):
+    with refuses("penalty() of RDPVCL", kind=Diverged):
         Learner("rdp_vcl", net, batch_size=ALL).train(0)

@@ -2,11 +2,10 @@
 
 import copy
 
-import pytest
 import torch
+from failing import refuses
 from scenarios import Learner, network
 
-from vcl_radial.errors import UserError
 from vcl_radial.nn.with_heads import WithHeads
 
 
@@ -65,7 +64,7 @@ def test_a_frozen_body_thaws_where_an_earlier_state_is_taken_over():
 
 def test_a_network_without_heads_cannot_keep_one_free():
     net = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 10))
-    with pytest.raises(UserError, match="MultiHead"):
+    with refuses("MultiHead"):
         Learner("frozen_body", net).train(0)
 
 

@@ -1,10 +1,10 @@
 import pytest
 import torch
+from failing import refuses
 from torch import nn
 from torch.func import functional_call, grad, vmap
 from torch.nn.functional import cross_entropy
 
-from vcl_radial.errors import UserError
 from vcl_radial.nn import MLP, GaussianNetwork
 from vcl_radial.optimizers import decay_within, effective_sample_size
 from vcl_radial.optimizers.vadam import Vadam
@@ -82,7 +82,7 @@ def test_nothing_is_gathered_without_gradient_or_after_closing(network):
 
 
 def test_layers_whose_row_gradients_are_not_known_are_named():
-    with pytest.raises(UserError, match="Conv2d"):
+    with refuses("Conv2d"):
         GradientSquares(nn.Sequential(nn.Conv2d(1, 2, 3), nn.Flatten(), nn.Linear(2, 2)))
 
 
@@ -178,7 +178,7 @@ def test_a_parameter_without_gradient_stays_where_it_is(network):
 
 def test_tempering_multiplies_the_data():
     assert effective_sample_size(100, 0.25) == 400
-    with pytest.raises(UserError, match=r"^kl_weight"):
+    with refuses("kl_weight"):
         effective_sample_size(100, 0.0)
 
 

@@ -3,9 +3,9 @@ import os
 import numpy as np
 import pytest
 import torch
-from failing import fails
+from failing import fails, refuses
 
-from vcl_radial.errors import DataError, UserError
+from vcl_radial.errors import DataError
 from vcl_radial.tracks.regression import files
 from vcl_radial.tracks.regression.data import Split, Standardiser
 from vcl_radial.tracks.regression.data import load_data as load
@@ -79,9 +79,9 @@ def test_a_pipe_in_place_of_a_file_is_refused_at_once(folder, file):
 
 
 def test_a_set_that_is_nowhere_is_refused(tmp_path):
-    with pytest.raises(DataError, match="bostonHousing"):
+    with refuses("bostonHousing", kind=DataError):
         load_data("boston", tmp_path)
-    with pytest.raises(UserError, match="--data-dir"):
+    with refuses("--data-dir"):
         load_data("boston")
 
 

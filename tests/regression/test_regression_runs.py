@@ -5,9 +5,9 @@ import re
 from pathlib import Path
 
 import pytest
+from failing import refuses
 
 from vcl_radial.cli import main
-from vcl_radial.errors import UserError
 from vcl_radial.runs import catalogue, planning
 from vcl_radial.tracks.regression import execute, files, lanes
 from vcl_radial.tracks.regression.settings import DataSettings
@@ -228,7 +228,7 @@ def test_runs_of_one_table_and_one_shape_train_together_the_longest_first():
 
 def test_two_files_of_one_name_are_refused(tmp_path):
     (tmp_path / "gaussian-vcl.toml").write_text('method = "badam"')
-    with pytest.raises(UserError, match="gaussian-vcl"):
+    with refuses("gaussian-vcl"):
         plan("uci", ["gaussian-vcl", str(tmp_path / "gaussian-vcl.toml")], [0])
 
 

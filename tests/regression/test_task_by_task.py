@@ -4,6 +4,7 @@ import copy
 
 import pytest
 import torch
+from failing import refuses
 from regression_helpers import toy
 
 from vcl_radial.errors import Diverged
@@ -113,7 +114,7 @@ def test_the_noise_ends_at_its_optimum_for_the_weights(name):
 
 
 def test_a_run_that_diverges_ends_with_the_fix():
-    with pytest.raises(Diverged, match="lower learning_rate"):
+    with refuses("lower learning_rate", kind=Diverged):
         list(training(2, strategy="naive", **(POINTS | {"learning_rate": 1e30})).steps())
 
 
