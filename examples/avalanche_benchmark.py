@@ -11,10 +11,10 @@ from sklearn.datasets import load_digits
 from torch.optim import Adam
 from torch.utils.data import TensorDataset
 
+from vcl_radial.integrations.avalanche import Strategy
 from vcl_radial.methods.naive import Naive
 from vcl_radial.methods.vcl import VCL
 from vcl_radial.nn import MLP
-from vcl_radial.strategies import Strategy
 
 torch.manual_seed(0)
 

@@ -352,7 +352,7 @@ def test_cuda_where_there_is_none_is_refused_and_auto_is_the_cpu(command, no_rep
 
 
 OWN_METHOD = """
-from vcl_radial.strategies import ContinualStrategy
+from vcl_radial.integrations.avalanche import ContinualStrategy
 class Quiet(ContinualStrategy):
     pass
 class Forgetful(ContinualStrategy):

@@ -6,9 +6,9 @@ import torch
 from torch.func import functional_call, grad, vmap
 from torch.nn.functional import cross_entropy
 
+from vcl_radial.integrations.avalanche import ContinualStrategy
 from vcl_radial.methods.base import Method
 from vcl_radial.methods.laplace import LaplaceMethod
-from vcl_radial.strategies import ContinualStrategy
 
 
 class Good(ContinualStrategy):

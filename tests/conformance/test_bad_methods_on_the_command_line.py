@@ -14,7 +14,7 @@ import sys
 import torch
 from broken_methods import Good
 from vcl_radial.config.ranges import Share as Part
-from vcl_radial.strategies import ContinualStrategy
+from vcl_radial.integrations.avalanche import ContinualStrategy
 
 
 class DoesNotSum(Good):

@@ -197,7 +197,7 @@ def test_a_spec_that_does_not_fit_its_data_leaves_no_folder(tmp_path: Path):
 def test_a_diverged_run_keeps_the_checkpoint_of_its_last_good_task(tmp_path: Path, user_module):
     user_module(
         "soon_nan",
-        "from vcl_radial.strategies.vcl import VCL\n"
+        "from vcl_radial.integrations.avalanche.methods import VCL\n"
         "class SoonNan(VCL):\n"
         "    def penalty(self):\n"
         "        late = self.experience.current_experience == 2\n"

@@ -12,6 +12,8 @@ from torch.optim import Adam
 from vcl_radial.data.streams import build_stream
 from vcl_radial.data.tables import RegressionData, Split
 from vcl_radial.errors import DataError, Diverged, UserError
+from vcl_radial.integrations.avalanche import Strategy
+from vcl_radial.integrations.avalanche.scores import Scores
 from vcl_radial.likelihoods import Bernoulli, Categorical, Gaussian, OneHot
 from vcl_radial.methods.bayes_linear import BayesLinear
 from vcl_radial.methods.coreset_vcl import CoresetVCL
@@ -20,8 +22,6 @@ from vcl_radial.methods.naive import Naive
 from vcl_radial.methods.tasks import Batch, Task
 from vcl_radial.methods.vcl import VCL
 from vcl_radial.nn import MLP
-from vcl_radial.strategies import Strategy
-from vcl_radial.strategies.scores import Scores
 from vcl_radial.tracks.regression.training import LaneSplits
 from vcl_radial.training.loop import TaskLoop
 

@@ -8,6 +8,7 @@ from torch import nn
 from torch.optim import Adam
 
 from vcl_radial.data.streams import build_stream, to_avalanche
+from vcl_radial.integrations.avalanche import ContinualStrategy, Strategy
 from vcl_radial.likelihoods.predict import in_mode, log_predictive
 from vcl_radial.methods.badam import BAdam
 from vcl_radial.methods.deep_ensemble import DeepEnsemble
@@ -17,7 +18,6 @@ from vcl_radial.methods.naive import Naive
 from vcl_radial.methods.tasks import Batch, Task
 from vcl_radial.methods.vadam import VADAM
 from vcl_radial.nn import WithHeads
-from vcl_radial.strategies import ContinualStrategy, Strategy
 from vcl_radial.training.loop import TaskLoop
 
 HOOKS = (

@@ -43,7 +43,7 @@ class Pull(Method):
         self.anchors = state["anchors"]
 """
 AS_A_STRATEGY = {
-    "vcl_radial.methods.base": "vcl_radial.strategies",
+    "vcl_radial.methods.base": "vcl_radial.integrations.avalanche",
     "Method": "ContinualStrategy",
     "self, network, *": "self, *",
     "network, **settings": "**settings",

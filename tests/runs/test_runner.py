@@ -53,7 +53,7 @@ def test_a_strategy_that_cannot_be_used_is_named(
     user_module("mine_broken", "raise RuntimeError('boom')\n")
     user_module(
         "mine",
-        "from vcl_radial.strategies import ContinualStrategy\n"
+        "from vcl_radial.integrations.avalanche import ContinualStrategy\n"
         "number = 3\nclass Stranger: pass\nclass Mine(ContinualStrategy): pass\n",
     )
     with pytest.raises(UserError, match=f"^naive: .*{re.escape(words)}") as refusal:
@@ -64,7 +64,7 @@ def test_a_strategy_that_cannot_be_used_is_named(
 def test_a_fault_inside_a_users_strategy_shows_where_it_is(tmp_path: Path, user_module):
     user_module(
         "mine_faulty",
-        "from vcl_radial.strategies import ContinualStrategy\n"
+        "from vcl_radial.integrations.avalanche import ContinualStrategy\n"
         "class Mine(ContinualStrategy):\n"
         "    def consolidate(self, experience):\n"
         "        raise ZeroDivisionError('mine')\n",

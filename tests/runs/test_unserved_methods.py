@@ -14,8 +14,8 @@ TRACKS = {
 OWN = """
 from vcl_radial.methods.base import Method
 from vcl_radial.methods.joint import Joint
-from vcl_radial.strategies import ContinualStrategy
-from vcl_radial.strategies.single_task import SingleTask
+from vcl_radial.integrations.avalanche import ContinualStrategy
+from vcl_radial.integrations.avalanche.methods import SingleTask
 
 
 class Plain(Method):

@@ -1,7 +1,6 @@
 """Strategies on the digits, made, trained and asked as `scenarios.Learner` does with methods."""
 
 from functools import cache
-from importlib import import_module
 
 import torch
 from avalanche.core import SupervisedPlugin
@@ -10,9 +9,9 @@ from avalanche.training.plugins import EvaluationPlugin
 from scenarios import ADAM, digits, network, posterior_for
 
 from vcl_radial.data.streams import to_avalanche
+from vcl_radial.integrations.avalanche import Scores, methods
 from vcl_radial.methods.registry import built_in_class
 from vcl_radial.nn import MultiHead
-from vcl_radial.strategies import Scores
 
 
 @cache
@@ -21,9 +20,8 @@ def benchmark(heads):
 
 
 def strategy_class(name):
-    """The strategy in the file of `vcl_radial.strategies` that has the name of a method."""
-    module = import_module(f"vcl_radial.strategies.{name}")
-    return getattr(module, built_in_class(name).__name__)
+    """The strategy of a method by the method's name."""
+    return getattr(methods, built_in_class(name).__name__)
 
 
 class Driven:

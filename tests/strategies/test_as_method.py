@@ -9,14 +9,14 @@ from failing import refuses
 from scenarios import Learner, network
 from torch.utils.data import DataLoader
 
+from vcl_radial.integrations.avalanche import ContinualStrategy
+from vcl_radial.integrations.avalanche.as_method import method_of
+from vcl_radial.integrations.avalanche.methods import EWC as EWCStrategy
+from vcl_radial.integrations.avalanche.methods import VCL as VCLStrategy
+from vcl_radial.integrations.avalanche.methods import BAdam
 from vcl_radial.methods.base import Method
 from vcl_radial.methods.ewc import EWC
 from vcl_radial.methods.vcl import VCL
-from vcl_radial.strategies import ContinualStrategy
-from vcl_radial.strategies.as_method import method_of
-from vcl_radial.strategies.badam import BAdam
-from vcl_radial.strategies.ewc import EWC as EWCStrategy
-from vcl_radial.strategies.vcl import VCL as VCLStrategy
 
 
 def pull(learner):

@@ -6,8 +6,8 @@ from avalanche.logging import InteractiveLogger
 from avalanche.training.plugins import EvaluationPlugin
 from learners import Driven, witness
 
-from vcl_radial.strategies.callbacks import STEP_EVENTS, handles
-from vcl_radial.strategies.scores import Scores
+from vcl_radial.integrations.avalanche.callbacks import STEP_EVENTS, handles
+from vcl_radial.integrations.avalanche.scores import Scores
 
 
 def test_a_plugin_with_callbacks_is_called_in_every_step_in_order():

@@ -21,8 +21,7 @@ def test_a_method_is_deleted_by_deleting_its_files(tmp_path):
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=ignored)
     for name in DELETED:
         file = f"{name.replace('-', '_')}.py"
-        for room in ("methods", "strategies"):
-            (tmp_path / "vcl_radial" / room / file).unlink()
+        (tmp_path / "vcl_radial" / "methods" / file).unlink()
         (tmp_path / LANES / file).unlink(missing_ok=True)
         (tmp_path / "baselines" / f"{name}.toml").unlink()
         (tmp_path / "baselines" / "regression" / f"{name}.toml").unlink(missing_ok=True)

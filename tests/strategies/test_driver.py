@@ -15,9 +15,9 @@ from torch import nn
 from torch.optim import SGD, Adam
 
 from vcl_radial.errors import Diverged
+from vcl_radial.integrations.avalanche import Scores
+from vcl_radial.integrations.avalanche.methods import VCL
 from vcl_radial.nn import BayesianLinear, kl_divergence
-from vcl_radial.strategies import Scores
-from vcl_radial.strategies.vcl import VCL
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from vcl_radial.methods.registry import find_method
 from vcl_radial.runs import catalogue
 
 CODE = """
-from vcl_radial.strategies import ContinualStrategy
+from vcl_radial.integrations.avalanche import ContinualStrategy
 
 class Theirs(ContinualStrategy):
     pass

@@ -12,11 +12,11 @@ from scenarios import digits, network, posterior_for
 
 from vcl_radial.config.ranges import Count, NotNegative, Positive, Share
 from vcl_radial.errors import UserError
+from vcl_radial.integrations.avalanche import ContinualStrategy
+from vcl_radial.integrations.avalanche.methods import LwF
 from vcl_radial.methods.base import Method
 from vcl_radial.methods.options import check_options, common_keys, options_of
 from vcl_radial.methods.registry import built_in, built_in_class, find_method
-from vcl_radial.strategies import ContinualStrategy
-from vcl_radial.strategies.lwf import LwF
 from vcl_radial.tracks.continual.methods import make_strategy
 from vcl_radial.tracks.continual.networks import make_network
 from vcl_radial.tracks.continual.settings import Recipe

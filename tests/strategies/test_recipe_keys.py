@@ -8,12 +8,12 @@ import torch
 from failing import refuses
 from scenarios import OF_CLASSES, digits
 
+from vcl_radial.integrations.avalanche import ContinualStrategy
 from vcl_radial.methods.registry import built_in_class
 from vcl_radial.methods.vcl import VCL
 from vcl_radial.nn import BayesianLinear, kl_divergence, variational_weights
 from vcl_radial.posteriors import families
 from vcl_radial.posteriors.rdp import HalfCauchyPrior
-from vcl_radial.strategies import ContinualStrategy
 from vcl_radial.tracks.continual import methods as continual
 from vcl_radial.tracks.continual.methods import make_strategy
 from vcl_radial.tracks.continual.networks import make_network

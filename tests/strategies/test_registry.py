@@ -6,9 +6,9 @@ from failing import refuses
 from learners import strategy_class
 
 from vcl_radial.config import outside
+from vcl_radial.integrations.avalanche.base import TRAITS
 from vcl_radial.methods.base import Method
 from vcl_radial.methods.registry import built_in, built_in_class, find_method, installed, names
-from vcl_radial.strategies.base import TRAITS
 
 
 def test_every_method_is_found_by_the_name_of_its_file():
@@ -19,17 +19,17 @@ def test_every_method_is_found_by_the_name_of_its_file():
         assert method.__module__ == f"vcl_radial.methods.{name}"
 
 
-def test_every_method_is_an_avalanche_strategy_in_a_file_of_its_name():
+def test_every_method_is_an_avalanche_strategy():
     for name in built_in():
         strategy, method = strategy_class(name), built_in_class(name)
-        assert strategy.__module__ == f"vcl_radial.strategies.{name}"
+        assert strategy.__name__ == method.__name__
         assert strategy.method_class is method
         assert all(getattr(strategy, trait) == getattr(method, trait) for trait in TRAITS)
         assert {"model", "optimizer", "settings"} <= inspect.signature(strategy).parameters.keys()
 
 
 THEIRS = """
-from vcl_radial.strategies import ContinualStrategy
+from vcl_radial.integrations.avalanche import ContinualStrategy
 class Mine(ContinualStrategy): pass
 NOT_A_CLASS = 3
 class Other: pass
@@ -54,7 +54,7 @@ def _their_methods(user_module):
         ("their_methods:NOT_A_CLASS", ["vcl_radial.methods.base.Method"]),
         ("their_broken_methods:Mine", ["'a_package_that_is_not_there'"]),
         ("no_such_package:Mine", ["'no_such_package'"]),
-        ("vcl_radial.strategies.vcl:", ["''"]),
+        ("vcl_radial.integrations.avalanche.methods:", ["''"]),
         ("folder/own.py:Own", ["no file folder/own.py"]),
         ("/nowhere/own.py:Own", ["no file /nowhere/own.py"]),
     ],
@@ -91,7 +91,8 @@ def test_what_is_wrong_with_an_entry_point_is_named(target, named, install):
 def test_a_runs_code_is_known_by_the_files_of_its_class(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     (tmp_path / "own_base.py").write_text(
-        "from vcl_radial.strategies import ContinualStrategy\nclass Base(ContinualStrategy): ...\n"
+        "from vcl_radial.integrations.avalanche import ContinualStrategy\n"
+        "class Base(ContinualStrategy): ...\n"
     )
     text = "from own_base import Base\nclass Own(Base): ...\n"
     (tmp_path / "own_method.py").write_text(text)
@@ -111,7 +112,8 @@ def test_a_file_may_be_named_by_its_path_from_the_folder_at_work_or_the_settings
 ):
     (tmp_path / "a").mkdir()
     text = (
-        "from vcl_radial.strategies import ContinualStrategy\nclass Own(ContinualStrategy): ...\n"
+        "from vcl_radial.integrations.avalanche import ContinualStrategy\n"
+        "class Own(ContinualStrategy): ...\n"
     )
     for name in ("by_path", "by_folder", "by_whole_path"):
         (tmp_path / "a" / f"{name}.py").write_text(text)
@@ -128,7 +130,8 @@ def test_a_file_may_be_named_by_its_path_from_the_folder_at_work_or_the_settings
 
 def test_a_module_is_sought_beside_the_settings_that_name_it(tmp_path):
     (tmp_path / "beside_settings.py").write_text(
-        "from vcl_radial.strategies import ContinualStrategy\nclass Own(ContinualStrategy): ...\n"
+        "from vcl_radial.integrations.avalanche import ContinualStrategy\n"
+        "class Own(ContinualStrategy): ...\n"
     )
     with refuses("'beside_settings:Own'", "beside the"):
         find_method("beside_settings:Own")

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from reports.methods.table import SMALL_RUNS, methods_by_track
+from vcl_radial.integrations.avalanche.trainer import StrategyTrainer
 from vcl_radial.runs.planning import plan
-from vcl_radial.strategies.trainer import StrategyTrainer
 from vcl_radial.tracks.continual.methods import make_strategy
 from vcl_radial.tracks.continual.training import ContinualRun
 

@@ -8,8 +8,8 @@ from learners import Driven, witness
 from scenarios import copies, network
 from torch.optim import SGD
 
+from vcl_radial.integrations.avalanche.task_model import TaskModel
 from vcl_radial.nn import BayesianLinear
-from vcl_radial.strategies.task_model import TaskModel
 
 
 def test_it_knows_the_tasks_that_it_was_trained_on_from_its_state_too(tmp_path):

@@ -7,9 +7,9 @@ from learners import Driven
 from scenarios import digits, network, quick_recipe
 
 from vcl_radial.errors import Diverged, UserError
+from vcl_radial.integrations.avalanche import ContinualStrategy, Strategy
+from vcl_radial.integrations.avalanche.upkeep import Upkeep
 from vcl_radial.methods.base import Method
-from vcl_radial.strategies import ContinualStrategy, Strategy
-from vcl_radial.strategies.upkeep import Upkeep
 from vcl_radial.tracks.continual.methods import make_strategy
 from vcl_radial.tracks.continual.networks import make_network
 

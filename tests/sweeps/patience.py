@@ -7,7 +7,7 @@ from pathlib import Path
 PATIENT = """
 import os, time
 from pathlib import Path
-from vcl_radial.strategies.naive import Naive
+from vcl_radial.integrations.avalanche.methods import Naive
 
 class Patient(Naive):
     "At the end of a task it says that it is there, and waits for the gate to open."

@@ -111,7 +111,7 @@ def test_stopped_within_a_run_it_goes_on_to_the_same_bytes(
 
 PICKY = """
 from vcl_radial.errors import UserError
-from vcl_radial.strategies.naive import Naive
+from vcl_radial.integrations.avalanche.methods import Naive
 
 class Picky(Naive):
     def __init__(self, *, picky="", **settings):

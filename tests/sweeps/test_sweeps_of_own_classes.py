@@ -15,7 +15,9 @@ from vcl_radial.sweeps.results import read_results
 
 SWEEPS = Path(__file__).parents[2] / "benchmarks" / "sweeps"
 CODE = {
-    "own_methods": "from vcl_radial.strategies.l2 import L2\n\n\nclass Mine(L2):\n    pass\n",
+    "own_methods": (
+        "from vcl_radial.integrations.avalanche.methods import L2\n\n\nclass Mine(L2):\n    pass\n"
+    ),
     "own_posteriors": """
 from vcl_radial.posteriors import Gaussian
 

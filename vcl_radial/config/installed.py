@@ -11,7 +11,7 @@ from pathlib import Path
 
 from vcl_radial.errors import UserError
 
-GROUP = "vcl_radial.strategies"
+GROUP = "vcl_radial.methods"
 """The entry-point group of strategy classes by name."""
 
 

@@ -11,9 +11,9 @@ from torch import Tensor
 from vcl_radial.conformance.penalty_view import PenaltyView
 from vcl_radial.conformance.subject import Subject
 from vcl_radial.conformance.verdict import Fault, NotApplicable
+from vcl_radial.integrations.avalanche.base import ContinualStrategy
 from vcl_radial.methods.base import Method
 from vcl_radial.nn.parameters import parameters_of_heads
-from vcl_radial.strategies.base import ContinualStrategy
 
 
 def heads(subject: Subject) -> str:

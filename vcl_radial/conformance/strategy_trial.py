@@ -16,9 +16,9 @@ from torch import Tensor, nn
 
 from vcl_radial.conformance.trial import TASKS, Rows, Trial, seed
 from vcl_radial.data.streams import TensorStream, build_stream, to_avalanche
+from vcl_radial.integrations.avalanche.scores import Scores
+from vcl_radial.integrations.avalanche.upkeep import Upkeep
 from vcl_radial.metrics import accuracy
-from vcl_radial.strategies.scores import Scores
-from vcl_radial.strategies.upkeep import Upkeep
 from vcl_radial.tracks.continual.methods import make_strategy
 from vcl_radial.tracks.continual.networks import make_network
 from vcl_radial.tracks.continual.settings import Recipe

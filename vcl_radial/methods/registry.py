@@ -44,10 +44,10 @@ def find_method(name: str) -> type[Any]:
 
     Args:
         name: name of a built-in method, or of an installed package's entry point in the group
-            `vcl_radial.strategies`, or "package.module:Class".
+            `vcl_radial.integrations.avalanche`, or "package.module:Class".
 
     Returns:
-        A subclass of `Method`, or of `vcl_radial.strategies.ContinualStrategy`.
+        A subclass of `Method`, or of `vcl_radial.integrations.avalanche.ContinualStrategy`.
 
     Raises:
         UserError: the class does not exist, cannot be imported, or is of another kind; or it
@@ -62,7 +62,7 @@ def find_method(name: str) -> type[Any]:
     if not inspect.isclass(cls) or method_class_of(cls) is None:
         raise UserError(
             f"strategy = {name!r} is neither a vcl_radial.methods.base.Method nor a "
-            "vcl_radial.strategies.ContinualStrategy"
+            "vcl_radial.integrations.avalanche.ContinualStrategy"
         )
     outside.check_overrides(cls)
     return cls

@@ -37,7 +37,7 @@ def make_method(recipe: Any, network: nn.Module, **settings: Any) -> Method:
     make = cls
     if not issubclass(cls, Method):
         recipe.check_strategy(settings.get("likelihood", Categorical()).name)
-        from vcl_radial.strategies.as_method import method_of
+        from vcl_radial.integrations.avalanche.as_method import method_of
 
         make = partial(method_of, cls)
     try:

@@ -94,7 +94,7 @@ def check_made_on(runs: Sequence[Run], data_dir: Path | None) -> None:
             method = method_of(run.recipe, network)
             method.check_optimizer(optimizer_for(run.recipe)(method.network))
             return method
-        from vcl_radial.strategies.upkeep import check_objective
+        from vcl_radial.integrations.avalanche.upkeep import check_objective
 
         strategy = make_strategy(run.recipe, network, tensor_stream=stream)
         check_objective(strategy)

@@ -43,7 +43,7 @@ def make_strategy(recipe: Recipe, network: nn.Module, **settings: Any) -> Any:
     """
     from avalanche.training.plugins import EvaluationPlugin
 
-    from vcl_radial.strategies.base import Strategy
+    from vcl_radial.integrations.avalanche.base import Strategy
 
     cls, stream = find_method(recipe.strategy), settings.get("tensor_stream")
     settings = {

@@ -130,7 +130,7 @@ class ContinualRun(TaskRun):
     def _trainer(self, network: Any, on_epoch: OnEpoch, *, watched: bool) -> Any:
         recipe = self.recipe
         if not issubclass(find_method(recipe.strategy), Method):
-            from vcl_radial.strategies.trainer import StrategyTrainer
+            from vcl_radial.integrations.avalanche.trainer import StrategyTrainer
 
             strategy = make_strategy(recipe, network, tensor_stream=self.stream)
             return StrategyTrainer(

@@ -9,8 +9,8 @@ from avalanche.core import SupervisedPlugin
 from avalanche.training.determinism.rng_manager import RNGManager
 
 from vcl_radial.data.streams import TensorStream, to_avalanche
-from vcl_radial.strategies.base import ContinualStrategy
-from vcl_radial.strategies.upkeep import Upkeep
+from vcl_radial.integrations.avalanche.base import ContinualStrategy
+from vcl_radial.integrations.avalanche.upkeep import Upkeep
 from vcl_radial.training.seeds import SeedOf
 
 

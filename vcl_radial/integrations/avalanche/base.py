@@ -20,6 +20,15 @@ from torch.optim import Optimizer
 
 from vcl_radial.data.streams import TensorLoading, TensorStream
 from vcl_radial.errors import Diverged
+from vcl_radial.integrations.avalanche.callbacks import STEP_EVENTS, StepCallbacks, reads_gradients
+from vcl_radial.integrations.avalanche.checks import refuse_other_loss, require_known_heads
+from vcl_radial.integrations.avalanche.optimizers import (
+    optimizer_over,
+    refuse_stale_schedulers,
+    reset_optimizer,
+)
+from vcl_radial.integrations.avalanche.task_model import TaskModel
+from vcl_radial.integrations.avalanche.whole_stream import WholeStream
 from vcl_radial.likelihoods import Categorical
 from vcl_radial.likelihoods.predict import in_mode
 from vcl_radial.methods.base import Method
@@ -28,15 +37,6 @@ from vcl_radial.methods.options import method_keywords
 from vcl_radial.methods.tasks import Batch, Task, check_inputs, columns
 from vcl_radial.methods.traits import MethodTraits
 from vcl_radial.optimizers.schedules import Schedule, constant, set_rates
-from vcl_radial.strategies.callbacks import STEP_EVENTS, StepCallbacks, reads_gradients
-from vcl_radial.strategies.checks import refuse_other_loss, require_known_heads
-from vcl_radial.strategies.optimizers import (
-    optimizer_over,
-    refuse_stale_schedulers,
-    reset_optimizer,
-)
-from vcl_radial.strategies.task_model import TaskModel
-from vcl_radial.strategies.whole_stream import WholeStream
 from vcl_radial.training.loop import warm_up
 
 TRAITS = (

@@ -17,11 +17,11 @@ from torch.optim import Adam, Optimizer
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 from vcl_radial.errors import UserError
+from vcl_radial.integrations.avalanche.base import ContinualStrategy
 from vcl_radial.likelihoods.predict import in_mode
 from vcl_radial.methods.base import MakeOptimizer, Method
 from vcl_radial.methods.options import require_base
 from vcl_radial.methods.tasks import Batch, Task, columns
-from vcl_radial.strategies.base import ContinualStrategy
 from vcl_radial.system.quiet import quiet
 
 HOOKS = ("penalty", "consolidate", "state_dict", "load_state_dict")

@@ -13,8 +13,8 @@ from avalanche.core import SupervisedPlugin
 from torch import Tensor
 
 from vcl_radial.errors import UserError
+from vcl_radial.integrations.avalanche.base import ContinualStrategy, Strategy
 from vcl_radial.methods.penalties import PenaltyUpkeep, check_kl
-from vcl_radial.strategies.base import ContinualStrategy, Strategy
 from vcl_radial.training.upkeep import NetworkUpkeep
 
 
