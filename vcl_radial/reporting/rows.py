@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from vcl_radial.errors import DataError
@@ -60,10 +61,11 @@ class Rows:
         Raises:
             DataError: there is no such column, or no such row.
         """
-        table = self.table
+        selected = np.ones(len(self.table), dtype=bool)
         for column, value in values.items():
             allowed = value if isinstance(value, (list, tuple)) else [value]
-            table = table[self._column(column, table).isin(allowed)]
+            selected &= self._column(column).isin(allowed).to_numpy()
+        table = self.table[selected]
         selection = ", ".join(f"{column} = {value}" for column, value in values.items())
         if table.empty:
             raise DataError(f"no row has {selection}", self.name)
@@ -183,12 +185,11 @@ class Rows:
             streams[side].append(f"{names.get(stream, stream)}{size}")
         return "; ".join(f"{side} on {', '.join(on)}" for side, on in streams.items() if on)
 
-    def _column(self, name: str, table: pd.DataFrame | None = None) -> pd.Series[Any]:
-        table = self.table if table is None else table
-        if name not in table:
+    def _column(self, name: str) -> pd.Series[Any]:
+        if name not in self.table:
             known = ", ".join(map(str, self.table.columns))
             raise DataError(f"has no column {name}; it has {known}", self.name)
-        return table[name]
+        return self.table[name]
 
 
 @dataclass(frozen=True)
