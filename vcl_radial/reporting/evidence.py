@@ -94,7 +94,8 @@ def restore(report: Path, to: Path) -> list[tuple[Path, Path]]:
             with open_text(path, _LARGEST) as file:
                 table = pd.read_csv(file, dtype=str, keep_default_na=False)
             for number, rows in table.groupby("run"):
-                # A folder that is missing raises an error: the number is none of a run.
+                # A row whose number belongs to no run raises an error, since there is no folder for
+                # it.
                 rows.drop(columns="run").to_csv(to / str(int(str(number))) / name, index=False)
     except (
         OSError,

@@ -34,7 +34,7 @@ Model = TypeVar("Model", bound=Written)
 
 
 def gather(folder: Path) -> tuple[list[FinishedRun], list[str]]:
-    """All finished runs below a folder, by benchmark, method and seed, and lines on those skipped.
+    """All finished runs below a folder, by benchmark, method and seed, and lines on skipped runs.
 
     Raises:
         UserError: the folder is missing or holds no finished run.
@@ -74,8 +74,8 @@ def read_runs(folders: Sequence[Path]) -> list[FinishedRun]:
 def _with_labels(runs: Sequence[FinishedRun]) -> list[FinishedRun]:
     """The runs with names that differ where their settings do.
 
-    Runs with other data get another benchmark name, those with another recipe or code another
-    method name.
+    Runs on different data get different benchmark names. Runs with different recipes or code get
+    different method names.
     """
     names = labels([_data_settings(run) for run in runs], "data")
     runs = [replace(run, benchmark=visible(name)) for run, name in zip(runs, names, strict=True)]
@@ -202,7 +202,7 @@ def _content(path: Path, original: Path) -> FinishedRun:
     """Read a run from the files in a folder; `original` is the path to report.
 
     Raises:
-        DataError: the files are not those of a run of this suite, or name code (`Untrusted`).
+        DataError: the files do not belong to a run of this suite, or they name code (`Untrusted`).
     """
     file = f"{SPEC}: "
     try:

@@ -96,7 +96,7 @@ def unused(stem: str, used: Container[str]) -> str:
 def shipped_classes(method: str) -> dict[str, str]:
     """Strategy and posterior of a method of the catalogue; empty for other names.
 
-    A run with other ones (`--set posterior=radial`) differs from the method of its name.
+    A run with other classes (`--set posterior=radial`) differs from the method of its name.
     """
     if method not in catalogue.names("method"):
         return {}

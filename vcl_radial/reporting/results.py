@@ -32,7 +32,8 @@ class Results:
     """Finished runs, of one benchmark or of several.
 
     Args:
-        runs: finished runs; each benchmark's in the order in which its methods are shown.
+        runs: finished runs; the runs of a benchmark are in the order in which its methods are
+            shown.
         failures: a row of `FAILURES` per run without a result.
         data_dir: the folder of the data, for figures that show examples.
     """
@@ -71,11 +72,11 @@ class Results:
     def table(self) -> pd.DataFrame:
         """Every score of every run, one per row.
 
-        The columns are `method, seed`, then those that identify a score: `after` (number of tasks,
-        from 0 before any training) and `task` (from 1) of a sequence; `after` (a site) and `part`
-        of photographs; `set` and `after` (number of slices, 0 for all rows at once) of tables;
-        `after` (number of rounds) of bandits. `metric` and `value` come last. Results of several
-        benchmarks have the column `benchmark` too.
+        The columns are `method, seed`, then the columns that identify a score: `after` (number of
+        tasks, from 0 before any training) and `task` (from 1) of a sequence; `after` (a site) and
+        `part` of photographs; `set` and `after` (number of slices, 0 for all rows at once) of
+        tables; `after` (number of rounds) of bandits. `metric` and `value` come last. Results of
+        several benchmarks have the column `benchmark` too.
         """
         tables = [_scores(run) for run in self._runs]
         if not tables:
@@ -117,7 +118,8 @@ class Results:
         """Draw the score of every method over the tasks, sites, slices or rounds.
 
         Raises:
-            UserError: runs have only one of them, or there are several benchmarks.
+            UserError: runs have only one task, site, slice or round, or there are several
+                benchmarks.
         """
         self._one_benchmark()
         return self.figure(self._runs[0].track.curves)
@@ -187,7 +189,7 @@ class Results:
 
 
 def load_results(folder: str | Path, data_dir: str | Path | None = None) -> Results:
-    """Load all finished runs below a folder, such as that of `--out`.
+    """Load all finished runs below a folder, such as the folder of `--out`.
 
     A folder of reports/ with the evidence of a page can be loaded too.
 

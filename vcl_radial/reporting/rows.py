@@ -167,7 +167,7 @@ class Rows:
     def sides(
         self, names: Mapping[str, str], undecided: str = "undecided", *, sizes: bool = False
     ) -> str:
-        """The streams on which the first is above and below: `above on A, B; below on C`.
+        """The streams on which the first value is above or below: `above on A, B; below on C`.
 
         Args:
             names: printed names of the streams.
@@ -231,7 +231,7 @@ class Difference:
 
     @property
     def verdict(self) -> verdicts.Verdict:
-        """The verdict on a published claim that the first is above the second."""
+        """The verdict on a published claim that the first value is above the second."""
         return verdicts.verdict_of_sign(self.mean, self.p)
 
     def level(self, margin: float) -> bool:
@@ -245,12 +245,12 @@ class Difference:
 
     @property
     def _test(self) -> tuple[float, ...]:
-        """The key of the test; equal for both signs and any order, as a page may print either."""
+        """The key of the test, equal for both signs and any order: pages print either."""
         negated = sorted(-value for value in self.values)
         return (*max(sorted(self.values), negated), self.overlap)
 
     def __neg__(self) -> Difference:
-        """Second minus first; its verdict is on the claim that the second is above."""
+        """Second minus first; the verdict is on the claim that the second value is higher."""
         return replace(self, values=[-value for value in self.values])
 
     @property
@@ -260,7 +260,7 @@ class Difference:
 
     @property
     def above(self) -> int:
-        """The number of pairs in which the first is above."""
+        """The number of pairs in which the first value is above."""
         return sum(value > 0 for value in self.values)
 
     @property

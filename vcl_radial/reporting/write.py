@@ -93,7 +93,8 @@ def write_report(
         first: methods to show first, in this order; the others follow by name.
         command: the command line that makes the page.
         data_dir: the folder of the data, for tracks that show examples.
-        with_evidence: whether the runs are written beside each report, for this command to read.
+        with_evidence: whether the runs are stored beside each report, where this command can read
+            them.
         named: methods to show first instead of `first`; each must have runs.
         failures: folders of runs that stderr has named before; only the page names them again.
 

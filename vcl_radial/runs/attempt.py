@@ -20,7 +20,7 @@ from vcl_radial.runs.training import Step
 from vcl_radial.system.quiet import quiet
 
 Report: TypeAlias = Callable[[Any, Step], None]
-"""Called with a run and how far it has come."""
+"""Called with a run and its progress."""
 
 Status = Literal["finished", "pruned", "diverged", "failed", "lost", "blocked", "elsewhere"]
 """How a run ended. `failed`: a fault of its settings or of its method. `lost`: its process died.

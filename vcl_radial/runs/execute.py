@@ -49,7 +49,7 @@ def execute(
         report(step)
 
     training = track.open(run, context, show)
-    # The others must not read before the first process has written what `open` makes.
+    # The other processes must not read files before the first one has written them in `open`.
     peers.wait()
     _resume(folder, training, context)
     peers.wait()
@@ -75,7 +75,7 @@ def execute_together(
     context: RunContext,
     report: Callable[[RunSpec, Step], None] = lambda run, step: None,
 ) -> list[str | None]:
-    """Carry out runs as lanes of one program; each folder holds the files of a run on its own.
+    """Carry out runs as lanes of one program; each folder holds the files of one run.
 
     Returns:
         The fault of each run (it diverged, or its checkpoint cannot be used), or None.
@@ -115,8 +115,8 @@ def _prepare(context: RunContext) -> None:
 
     environment.loaded()  # read the commit now, as the checkout may change during the run
     processor.prepare(context.threads)
-    # A run that has ended is a cycle of few objects that holds all its data. Python collects such
-    # cycles late, and the runs of a long search add up to gigabytes.
+    # The objects of an ended run form a reference cycle that holds all its data. Python collects
+    # such cycles late, and the runs of a long search add up to gigabytes.
     gc.collect()
 
 

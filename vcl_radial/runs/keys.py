@@ -27,9 +27,9 @@ def Key(  # noqa: N802 (as pydantic's `Field`, which it is)
         default: the value of recipes without the key.
         meaning: what the key sets, with its unit.
         lanes: whether runs that train as lanes of one program may differ in the key.
-        of: "method" for a key that defines a method in every track, "training" for a key of how a
-            track trains it. A shipped method without a file for a track takes only keys of
-            "method" from its file for task sequences.
+        of: "method" for a key that defines a method in every track, "training" for a key that sets
+            how a track trains the method. A shipped method without a file for a track takes only
+            keys of "method" from its file for task sequences.
         digest: "unless default" for a key that was added after results were stored: their digest
             stays that of the default.
     """

@@ -58,7 +58,8 @@ def _held(path: Path) -> Iterator[None]:
     finally:
         with suppress(OSError):  # the folder is not empty, as it should be
             path.rmdir()
-        # Removed while locked: a process that has opened the file sees that it has no name now.
+        # The file is removed while it is locked, so that a process that has opened it sees that its
+        # name is gone.
         Path(lock.lock_file).unlink(missing_ok=True)
         lock.release()
         for folder in (path.parent, path.parent.parent):

@@ -1,4 +1,4 @@
-"""The server that workers are forked from imports this module, and with it what they need."""
+"""Import the modules of the workers, in the server from which workers are forked."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ with suppress(OSError, AttributeError):
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 if parent and os.getppid() != int(parent):  # the parent ended before the call above
     os._exit(1)
-# The collector would scan a million new objects again and again, a fifth of the time.
+# The garbage collector would scan a million new objects repeatedly, which takes a fifth of the
+# time.
 gc.disable()
 with quiet():
     for module in filter(None, modules.split(",")):

@@ -33,8 +33,8 @@ class WorkerProcess:
     """The parent's side of a worker process: send jobs, receive results.
 
     Args:
-        target: function that the process calls with its end of the line and `arguments`; it calls
-            `serve`.
+        target: function that the process calls with its end of the connection and `arguments`; it
+            calls `serve`.
         arguments: further arguments of `target`; they are pickled.
         threads: number of threads that the process may use.
     """

@@ -70,9 +70,9 @@ class RunSpec(Settings):
         return self.model_dump(exclude_none=True)
 
     def digest(self) -> str:
-        """A hash of `spec.toml` without the seed and names that do not change numbers.
+        """A hash of `spec.toml` without the seed, and without names that do not change numbers.
 
-        These names are that of the method and that of a data folder, which may be moved. A key
+        These are the name of the method and the name of a data folder, which may be moved. A key
         with `digest="unless default"` is left out at its default (`vcl_radial.runs.keys`).
         """
         left_out: dict[str, Any] = {"seed": True, "method": True, self.DATA: {"data_name"}}

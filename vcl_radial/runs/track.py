@@ -114,7 +114,8 @@ class Track(ABC, Generic[R]):
         """Make a run from plain tables, such as its `settings`.
 
         Raises:
-            UserError: a key is unknown or a value impossible; it names the key and the fix.
+            UserError: a key is unknown or a value impossible; the message names the key and the
+                fix.
         """
         content = {key: value for key, value in tables.items() if key != "track"}
         where = f"{tables.get('benchmark')} x {tables.get('method')}"
@@ -144,7 +145,7 @@ class Track(ABC, Generic[R]):
         return run
 
     def check_data(self, runs: Sequence[R], data_dir: Path | None) -> None:
-        """Load the data of runs once, and make each method: one message for all, and one download.
+        """Load the data of runs once and make each method, for one message and one download.
 
         Raises:
             UserError: data are missing or damaged, or a method cannot be made with its options.
@@ -253,7 +254,7 @@ class Track(ABC, Generic[R]):
         """
 
     def evidence(self, runs: Sequence[FinishedRun]) -> Mapping[str, str]:
-        """Further CSV files to be committed of the finished runs of one benchmark.
+        """Further CSV files of one benchmark's finished runs, to be committed.
 
         Returns:
             The texts of CSV files by name; reports do not need them.

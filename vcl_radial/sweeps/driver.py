@@ -43,12 +43,12 @@ class OpenTrial:
         self.has_run = False
 
     def thresholds(self, run: RunSpec) -> tuple[PruningThreshold, ...]:
-        """The pruning thresholds of a run; only the run of the first seed has some."""
+        """The pruning thresholds of a run; only the run of the first seed has thresholds."""
         return self.trial.thresholds if run.seed == self.runs[0].seed else ()
 
     def take_ended(self, taken: set[Path]) -> None:
         """Read the outcomes of runs from their folders, except from folders in use."""
-        for run in self.runs:  # in order, as the first seed decides whether the others start
+        for run in self.runs:  # in order: the first seed decides whether others start
             if run in self.startable() and self.folders[run.seed].path not in taken:
                 end = ended(self.folders[run.seed], self.thresholds(run))
                 if end is not None:
@@ -57,8 +57,8 @@ class OpenTrial:
     def startable(self) -> list[RunSpec]:
         """Runs that can start now.
 
-        With pruning the first seed runs alone, as it decides. After a run that did not finish the
-        trial has no score, and no later seed starts.
+        With pruning the first seed runs alone, as its scores decide whether the other seeds start.
+        After a run that did not finish the trial has no score, and no later seed starts.
         """
         alone = self.trial.plan.sweep.pruning is not None and self.runs[0].seed not in self.ends
         startable = []

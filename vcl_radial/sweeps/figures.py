@@ -39,7 +39,8 @@ def distribution(
         searched: results of the methods on one benchmark.
         label: the name of the score.
         level: levels to draw, or None.
-        direction: "maximize" or "minimize"; a score is reached by one that is as good.
+        direction: "maximize" or "minimize"; a configuration reaches a score if its score is at
+            least as good.
     """
     styles = method_styles([one.method for one in searched])
     by_method = {one.method: scores for one in searched if (scores := counted(one))}

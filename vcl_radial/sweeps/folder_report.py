@@ -34,10 +34,10 @@ def report(
         folder: the `out` of `run`, or a sweep's folder.
         to: the folder of the report; None for the folder `report` within the first one.
         first: methods to show first; by default radial-vcl and gaussian-vcl.
-        evidence: whether the runs are written beside each report, in few small files that `report`
-            reads too.
-        trust: whether modules that files in the folder name may be imported; this runs code of the
-            author of the folder.
+        evidence: whether the runs are stored beside each report, in a few small files that `report`
+            can read.
+        trust: whether modules that files in the folder name may be imported; this runs code that
+            the author of the folder has written.
         data_dir: the folder of the data, for photographs that the report shows.
         top: number of configurations per method to write as recipes, for a sweep; None for 1.
         by: the score to rank by, for a sweep; None for the objective of the sweep.

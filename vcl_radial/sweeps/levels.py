@@ -33,7 +33,7 @@ class Levels(NamedTuple):
 def levels(searched: Sequence[SearchResult]) -> Levels | None:
     """The levels of a score: a tenth and nine tenths of the way from chance to the best.
 
-    Chance is the mean score without training, the best score that of all methods.
+    Chance is the mean score without training; the best score is the best one of all methods.
 
     Args:
         searched: results of the methods on one benchmark.

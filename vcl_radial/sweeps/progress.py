@@ -39,7 +39,7 @@ class Progress(Lines):
         self.bar("", text, self._ended, self._total)
 
     def end(self, study: Study, number: int, kept: bool) -> None:
-        """Show the result of a trial; trials kept from before are only counted."""
+        """Show the result of a trial; trials of earlier commands are only counted."""
         if kept:
             self._kept += 1
             return

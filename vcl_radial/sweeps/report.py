@@ -83,7 +83,7 @@ def report_of(
     note = f"{results.table['kind']} search for {_aim(results)}, validation data{others}, {spread}"
     level = levels(searched) if results.objective == results.track.objective else None
     rows = [_row(results, search, level) for search in searched]
-    # Outcomes of no trial have no column.
+    # An outcome that no trial has gets no column.
     columns = [c for c in rows[0] if c not in _ENDS or any(row[c] != "0" for row in rows)]
     description = results.table.get("description")
     table = importances(searched, results.keys, results.direction)
@@ -326,7 +326,7 @@ def _row(results: SweepResults, search: SearchResult, level: Levels | None) -> d
 
 
 def _aim(results: SweepResults) -> str:
-    """The objective of the search, and the score for ranking if it is another one."""
+    """The objective of the search, and the score for ranking if it differs from the objective."""
     if results.objective == results.table["objective"]:
         return f"{results.objective} ({results.direction} it)"
     return f"{results.table['objective']}, ranked by {results.objective} ({results.direction} it)"

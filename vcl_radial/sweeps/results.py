@@ -111,7 +111,7 @@ class SweepResults:
         table: the keys of its TOML.
         keys: the searched keys.
         searched: results per benchmark and method, and per seed if settings are chosen per seed.
-        objective: the score to rank trials by: that of the search, or another one.
+        objective: the score to rank trials by: the objective of the search, or another score.
     """
 
     name: str
@@ -213,13 +213,13 @@ def run_of(start: Mapping[str, Any], parameters: Mapping[str, Any]) -> RunSpec:
 def _with_runs(
     start: Mapping[str, Any], trials: Sequence[TrialResult], path: Path, by: str | None
 ) -> SearchResult:
-    """The results of a search with what its finished runs cost.
+    """The results of a search, with the cost of its finished runs.
 
     Args:
         start: the initial settings of the search.
         trials: its trials.
         path: the folder of the sweep.
-        by: another score of the runs, which replaces that of the trials; or None.
+        by: another score of the runs, which replaces the score of the trials; or None.
     """
     track = tracks.from_tables(start)
     environments: dict[str, dict[str, Any]] = {}

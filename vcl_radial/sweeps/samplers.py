@@ -32,7 +32,7 @@ def sampler(plan: Plan, number: int) -> BaseSampler:
         return TPESampler(
             seed=_hashed(plan.sweep.seed, number, "tpe"),
             multivariate=True,
-            group=True,  # so that keys with a condition are searched together too
+            group=True,  # so that keys with a condition are also searched together
             constant_liar=True,  # running trials count as bad, so that the next one differs
         )
 
@@ -54,7 +54,8 @@ class Listed(RandomSampler):
 class Keyed(RandomSampler):
     """Draws a value that depends only on the seed, the trial and the key.
 
-    So several methods are tried with the same configurations, and a new key changes no other one.
+    So all methods are tried with the same configurations, and a new key does not change the values
+    of other keys.
     """
 
     def __init__(self, seed: int) -> None:

@@ -131,7 +131,7 @@ class Case(Choices):
 
 
 class Cases(Settings):
-    """A domain whose choices depend on other keys: those of the first case that holds."""
+    """A domain whose choices depend on other keys: the choices of the first case that holds."""
 
     cases: Annotated[list[Case], Field(min_length=1)]
 
@@ -176,7 +176,7 @@ class Space:
     """The search space of one method on one benchmark.
 
     Attributes:
-        keys: the domain of each key; a key comes after those that its condition names.
+        keys: the domain of each key; a key comes after the keys that its condition names.
         base: values of keys that are not searched, with dotted names (`options.strength`).
     """
 
@@ -211,8 +211,8 @@ class Space:
     def examples(self) -> tuple[Parameters, ...]:
         """Configurations that together have all extremes of every key under each condition.
 
-        They are all combinations of the keys that conditions name, with successive extremes of the
-        other keys.
+        The configurations are all combinations of the keys that conditions name, with successive
+        extremes of the other keys.
         """
         extremes = max((len(domain.extremes()) for domain in self.keys.values()), default=1)
         groups = (self._combinations([*self.keys], {}, index) for index in range(extremes))
@@ -250,7 +250,7 @@ def encoded(parameters: Parameters) -> Parameters:
 
 
 def in_order(keys: Mapping[str, Searchable]) -> dict[str, Searchable]:
-    """Sort the keys so that each comes after those that its condition names.
+    """Sort the keys so that each key comes after the keys that its condition names.
 
     Raises:
         ValueError: the conditions form a circle.

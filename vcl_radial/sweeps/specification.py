@@ -42,12 +42,12 @@ class Sweep(Settings):
     """The keys of a sweep's TOML.
 
     Attributes:
-        resplit: whether every seed holds out other validation data, so that the settings do not
+        resplit: whether every seed holds out different validation data, so that the settings do not
             depend on one validation set.
-        per_seed: whether settings are chosen separately for every seed and data set, by its own
-            scores: validation data of one may be test data of another.
-        shares: shares of the values of keys, such as `steps`, with which a configuration is tried;
-            the recipes of the report have the whole values.
+        per_seed: whether settings are chosen separately for every seed and data set, by the scores
+            of this seed alone, since validation data of one seed may be test data of another.
+        shares: fractions of the values of keys, such as `steps`, that a trial uses; the recipes of
+            the report have the full values.
     """
 
     description: str = ""
@@ -69,7 +69,7 @@ class Sweep(Settings):
 
     @property
     def ordered(self) -> bool:
-        """Whether a trial depends on the results of others."""
+        """Whether a trial depends on the results of other trials."""
         return self.kind == "tpe" or self.pruning is not None
 
 

@@ -134,7 +134,7 @@ class Study:
         return max(sorted(scores), key=lambda n: scores[n]) if scores else None
 
     def _only_repeats(self) -> bool:
-        """Whether the last trials all repeat earlier ones, so that no new one is left."""
+        """Whether the last trials all repeat earlier ones, so that no new trial is left."""
         last = len(self.trials) - MOST_REPEATS
         if last <= 0:
             return False

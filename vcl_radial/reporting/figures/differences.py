@@ -20,8 +20,8 @@ def paired_differences(results: pd.DataFrame, reference: str) -> pd.DataFrame:
     """Average accuracy of every other method minus the reference's, over their common seeds.
 
     The effect size is Cohen's d_z, the mean of the differences over their standard deviation
-    (Lakens, "Calculating and reporting effect sizes" (2013), Eq. 6): infinite if all seeds have the
-    same difference, nan if that is 0.
+    (Lakens, "Calculating and reporting effect sizes" (2013), Eq. 6): it is infinite if all seeds
+    have the same difference, and nan if this difference is 0.
 
     Args:
         results: Tidy tables of the finished runs of one benchmark, with `benchmark, method, seed`.

@@ -103,7 +103,7 @@ def key_line(text: str, colour: str, **look: Any) -> Line2D:
 
 
 def _with(look: dict[str, Any], **usual: Any) -> dict[str, Any]:
-    """A look, completed by the usual one."""
+    """A look, completed by the usual look."""
     return usual | look
 
 
@@ -172,7 +172,7 @@ def logarithmic(axes: Axes, which: str, ticks: int = 6) -> None:
 def near_100(axes: Axes, name: str) -> None:
     """Stretch an axis of percentages near 100 by -log10(100.5 - value).
 
-    The value is nowhere above 100.5, where the axis would have an end.
+    No value may be above 100.5, where the axis ends.
     """
 
     def stretch(value: Any) -> Any:

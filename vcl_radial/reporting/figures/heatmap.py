@@ -65,7 +65,7 @@ def heatmap_sheet(
         results: Tidy tables of the runs of one benchmark, with `benchmark, method, seed`.
         methods: The methods to draw, in order; by default all, as they first appear.
         tasks: Names of the tasks; by default their numbers.
-        metric: What stands in the place of accuracy, such as "AUC"; in per cent.
+        metric: The metric to show, such as "accuracy" or "AUC"; in per cent.
 
     Raises:
         DataError: The results do not hold a method, or more than one benchmark.

@@ -28,7 +28,7 @@ _LOOK: Any = {"linewidth": 1.3, "markersize": 3.5, "markeredgewidth": 0.0}
 
 
 class Quantity(NamedTuple):
-    """A row of the figure: a column of `layers.csv`, its title, and if its axis is logarithmic."""
+    """A row of the figure: a column of `layers.csv`, its title, whether its axis is logarithmic."""
 
     column: str
     title: str
@@ -124,7 +124,7 @@ def _curve(of_tasks: pd.DataFrame, method: str, in_decades: bool) -> Curve:
 def _decades_on_both_sides(axes: Axes, means: pd.Series[float]) -> None:
     """Use logarithmic axes on both sides of a linear middle around 0.
 
-    Eq. 44 is no KL and falls below 0, and means that rest exactly have moved by 0.
+    Eq. 44 is not a KL and can be negative; the means of a layer at rest have moved by exactly 0.
     """
     smallest = means[means != 0].abs().min()
     threshold = 1.0 if math.isnan(smallest) else 10.0 ** math.floor(math.log10(smallest))

@@ -17,12 +17,12 @@ one that always guesses is calibrated."""
 def best_methods(by_seed: pd.DataFrame) -> dict[str, set[str]]:
     """The methods to mark for each score, of one benchmark.
 
-    The best method of a score is the one with the best mean. A method with at least six seeds in
-    common with it is compared with it, by the exact two-sided sign-flip test of their differences.
-    The best method is marked, and those that the test does not distinguish from it; none is marked
-    where no method can be compared with the best. The scores of `READ_WITH_ACCURACY` are compared
-    among those methods only that are marked for average accuracy when methods without the score
-    (as a joint run has no forgetting) are left aside.
+    The best method of a score is the one with the best mean. Each method that shares at least six
+    seeds with the best one is compared with it by the exact two-sided sign-flip test of their
+    differences. The best method is marked, and so are the methods that the test does not
+    distinguish from it. None is marked if no method can be compared with the best one. A score of
+    `READ_WITH_ACCURACY` is compared only among the methods that are marked for average accuracy;
+    that marking leaves out methods without the score (a joint run has no forgetting).
 
     Args:
         by_seed: The rows of one benchmark in a table of `seed_table`.

@@ -22,8 +22,8 @@ Vector = npt.NDArray[np.float64]
 class AccuracyOverSeeds:
     """Accuracy of one method on one benchmark, or another score of a task, in per cent.
 
-    Row i-1 and column j-1 belong to R[i, j], the accuracy on task j after training task i. Cells
-    that no seed has are nan, and so are the standard errors of cells that only one seed has.
+    Row i-1 and column j-1 belong to R[i, j], the accuracy on task j after training task i. A cell
+    that no seed has is nan, and so is the standard error of a cell that only one seed has.
 
     Attributes:
         benchmark: Name of the benchmark.

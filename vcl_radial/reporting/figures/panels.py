@@ -175,7 +175,8 @@ def shortened(name: str) -> str:
 def label_columns(axes: Axes, places: Sequence[float], names: Sequence[str], width: float) -> None:
     """Write names below columns of a width in inches, at a slant if a name is wider.
 
-    Of columns narrower than a line of text only every so many have a name, and the last one.
+    If columns are narrower than a line of text, only every k-th column and the last one have a
+    name.
     """
     step = math.ceil(_NARROWEST_COLUMN / width)
     places, names = ([*items[:-step:step], items[-1]] for items in (list(places), list(names)))

@@ -153,9 +153,9 @@ ENDINGS = (".png", ".svg")
 def save(figure: Figure, path_without_suffix: Path | str) -> list[Path]:
     """Write a figure as PNG (200 dots per inch) and as SVG.
 
-    A PNG has at most 256 colours where the eye does not see the difference: a third of the bytes.
-    The same figure gives the same bytes: no dates, no random identifiers. Each file is written
-    beside its place and then moved, so that a reader never meets half a picture.
+    A PNG has at most 256 colours if the eye does not see the difference, which saves two thirds of
+    the bytes. The same figure gives the same bytes: no dates, no random identifiers. Each file is
+    written under a temporary name and then renamed, so that a reader never gets half a picture.
 
     Args:
         figure: The figure.
@@ -183,8 +183,9 @@ def save(figure: Figure, path_without_suffix: Path | str) -> list[Path]:
 
 
 _SEEN = 0.5
-"""Mean difference of a colour's components, of 255, from which photographs are; lines and letters
-on white are far below it."""
+"""Threshold of the mean difference of colour components (0 to 255) between a PNG and its palette
+version. Photographs are above it; lines and letters on white are far below.
+"""
 
 
 def with_few_colours(png: bytes) -> bytes:

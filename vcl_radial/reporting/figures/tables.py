@@ -27,8 +27,8 @@ def seed_table(
 
     Returns:
         One row per run, with `benchmark, method, seed` and the names of `metrics.summary`, and
-        with costs those columns. Methods come in the order in which they first appear.
-        Undefined scores are nan; `average_sampling` has no column where no run knows it.
+        with `costs` their columns. Methods come in the order in which they first appear. Undefined
+        scores are nan; `average_sampling` has no column where no run knows it.
 
     Raises:
         DataError: A table is damaged or a run is not finished; the message names the run.
@@ -87,8 +87,9 @@ def board(table: pd.DataFrame) -> Table:
         table: What `summary_table` returned.
 
     Returns:
-        The table, and where there are several methods, a line below it that says what is marked.
-        The benchmark is left out where there is only one, and so are scores that no method has.
+        The table. If there are several methods, a line below it explains the marks. The column of
+        the benchmark is left out if there is only one benchmark, and so are scores that no method
+        has.
     """
     labels = ["benchmark"] if table["benchmark"].nunique() > 1 else []
     labels.append("method")
@@ -117,7 +118,7 @@ def board(table: pd.DataFrame) -> Table:
 def shown(table: pd.DataFrame) -> list[str]:
     """The scores that a table of `seed_table` or `summary_table` shows.
 
-    Those that some row has; and how far sampling moves predictions where it moves any.
+    A score is shown if a row has it. `average_sampling` is shown if sampling moves a prediction.
     """
     names = [name for name in SCORES if name in table and not table[name].isna().all()]
     still = "average_sampling" in names and not table["average_sampling"].gt(0).any()
