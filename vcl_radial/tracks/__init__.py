@@ -1,1 +1,1 @@
-"""How one run of each track is trained and scored."""
+"""The tracks: how a run is trained and scored, one folder per track."""

@@ -51,7 +51,7 @@ def make_method(recipe: Any, network: nn.Module, **settings: Any) -> Method:
 def check_made(runs: Sequence[Any], make: Callable[[Any], object]) -> None:
     """Make each method of runs once, before the first run trains.
 
-    The objective of a posterior must have its KL.
+    The objective of a method with a posterior must contain the posterior's KL.
 
     Args:
         runs: the runs of a command.
@@ -59,7 +59,7 @@ def check_made(runs: Sequence[Any], make: Callable[[Any], object]) -> None:
             `UserError` are left to the run itself, which keeps the traceback.
 
     Raises:
-        UserError: a method cannot be made, or has no KL; names the method.
+        UserError: a method cannot be made, or has no KL; the message names the method.
     """
     for run in {(run.method, run.digest()): run for run in runs}.values():
         try:
@@ -86,7 +86,8 @@ def draws(recipe: Any, cls: type[Any]) -> bool:
 def settings_of(recipe: Any, cls: type[Any]) -> dict[str, Any]:
     """Arguments that a class takes from a recipe beyond the settings of all methods.
 
-    These are its options, and the start of a posterior if it keeps its own.
+    These are its options and, if the class makes its posterior itself, the initial values of the
+    posterior.
 
     Args:
         recipe: a recipe with `strategy` and `options` beside the keys of `RecipeSettings`.

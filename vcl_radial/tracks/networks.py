@@ -21,7 +21,7 @@ from vcl_radial.tracks.recipe import RecipeSettings
 
 
 def posterior_of(recipe: RecipeSettings) -> LayerSettings | None:
-    """The variational family of a recipe's weights, and its start; None for points."""
+    """The variational family of a recipe's weights with its initial values; None for points."""
     if recipe.posterior == "none":
         return None
     if recipe.posterior == RDP.name:
@@ -67,7 +67,7 @@ def network_of_rows(
         recipe: the recipe, which may name a user's own network.
         inputs: numbers in a row.
         outputs: outputs of the head.
-        hidden: units of the hidden layers, if the network is not the user's own.
+        hidden: units of the hidden layers, if the network is not the user's.
 
     Raises:
         UserError: a user's function gives no such network.

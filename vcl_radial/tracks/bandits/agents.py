@@ -47,7 +47,7 @@ class Agent(ABC):
 
 
 class UniformAgent(Agent):
-    """Choose every action with the same chance, whatever the context, and learn nothing.
+    """Chooses every action with the same probability in every context, and learns nothing.
 
     Args:
         actions: number of actions, K.
@@ -65,7 +65,7 @@ class UniformAgent(Agent):
 
 
 class MethodAgent(Agent):
-    """Train by a method, and choose by draws from its posterior.
+    """Is trained by a method, and chooses by draws from the posterior.
 
     Args:
         recipe: the recipe, which names the method.
@@ -81,7 +81,7 @@ class MethodAgent(Agent):
         self.method = method_of(recipe, inputs, actions)
         self._start = copy.deepcopy(self.method.state_dict())
         self._middle: dict[str, Any] | None = None
-        """State of the training after its last step, before the task was ended."""
+        """State of the training after its last step, before the task has ended."""
 
     def choose(self, context: Tensor) -> int:
         """The best action under one draw of the weights."""
@@ -155,7 +155,7 @@ class RoundsTask:
         return self.recipe.steps
 
     def select(self, rows: Tensor) -> RoundsTask:
-        """Raise: `Recipe.unsupported_hooks` refuses methods that select."""
+        """Raise an error: `Recipe.unsupported_hooks` rejects methods that select points."""
         raise NotImplementedError
 
     def batches(self) -> Iterator[Batch]:

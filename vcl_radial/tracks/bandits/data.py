@@ -5,8 +5,8 @@ Prepared as Riquelme, Tucker and Snoek (2018, Appendix A) do:
 - mushroom: 22 attributes, one-hot (117 columns); the label is whether it is poisonous.
 - statlog: the 43,500 training rows, 9 columns standardised; the label is one of 7 classes.
 - adult: rows without missing values (45,222); the label is one of 14 occupations, all other columns
-  are the context, text one-hot (92 columns), standardised. Theirs has 94 columns: the test part's
-  incomes end in a full stop there, which makes four values of two.
+  are the context, text one-hot (92 columns), standardised. Their table has 94 columns: in it the
+  incomes of the test part end in a full stop, which turns two values into four.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Table:
         contexts: float32 `[n, d]`.
         labels: int64 `[n]`: the best action; for a mushroom, 1 if it is poisonous.
         actions: number of actions, K.
-        rows: number of rows in the file, with those that are left out.
+        rows: number of rows in the file, including rows that are left out.
     """
 
     name: str
@@ -70,7 +70,7 @@ def load_table(name: str, data_dir: Path | None = None) -> Table:
 
     Raises:
         UserError: no data folder is named, or it does not exist.
-        DataError: the file is missing, damaged or not what it should be.
+        DataError: the file is missing, damaged or not the expected table.
     """
     path = path_of(name, data_dir)
     frame = read_frame(path)
@@ -133,4 +133,4 @@ PREPARATION: dict[str, Callable[[pd.DataFrame, Path], Table]] = {
     "statlog": _shuttle,
     "adult": _adult,
 }
-"""A function for each table that makes it from its file."""
+"""For each table, a function that makes it from the file."""

@@ -26,7 +26,8 @@ class Bandit:
 
     Attributes:
         contexts: `[T, d]`.
-        rewards: reward of each action, `[T, K]`; an agent sees only that of the chosen one.
+        rewards: reward of each action, `[T, K]`; an agent sees only the reward of the chosen
+            action.
         optimum: the highest expected reward of a round, `[T]`.
     """
 

@@ -37,7 +37,7 @@ def bandit_of(run: Run, data_dir: Path | None) -> Bandit:
 
 
 def table_of(run: Run, data_dir: Path | None) -> Table:
-    """Return the table of a run, whole.
+    """The complete table of a run.
 
     Raises:
         UserError: see `load_table`.
@@ -81,7 +81,7 @@ class Game(NonResumableTraining):
         return {"seconds": self.seconds}
 
     def files(self) -> dict[str, str]:
-        """Cumulative rewards, and expected ones of the best actions, at some of the rounds."""
+        """Cumulative rewards, and expected rewards of the best actions, at some of the rounds."""
         earned, best = self.rewards.double().cumsum(0), self.bandit.optimum.double().cumsum(0)
         count = min(POINTS, self.bandit.rounds)
         rounds = torch.linspace(1, self.bandit.rounds, count).round().long()
@@ -105,7 +105,7 @@ def _table(name: str, checksum: str | None, data_dir: Path | None) -> Table:
 
 
 def _part(table: Table, share: float, validation: bool) -> Table:
-    """The rows that are held out, the same for every seed, or all others."""
+    """The held-out rows, which are the same for every seed, or all other rows."""
     order = torch.randperm(len(table.labels), generator=torch.Generator().manual_seed(0))
     count = max(1, round(share * len(order)))
     rows = (order[:count] if validation else order[count:]).sort().values

@@ -16,8 +16,8 @@ class ChosenReward(Likelihood):
     their rewards, `[B, 2]`.
 
     Args:
-        noise: its standard deviation. Without it the NLL is the squared error (r - f_a)^2, which
-            has a variance of 1/2, up to a constant.
+        noise: standard deviation of the noise. Without it the NLL is the squared error (r - f_a)^2,
+            which is the NLL for a variance of 1/2 up to a constant.
     """
 
     name = "gaussian"

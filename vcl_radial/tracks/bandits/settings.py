@@ -21,7 +21,7 @@ FILES = {
 """The file of each table, in the folder `bandits` of the data folder."""
 
 UNIFORM = "uniform"
-"""The strategy of a reference: every action with the same chance, and no method."""
+"""The strategy of a reference that takes every action with the same probability; not a method."""
 
 
 class DataSettings(Settings):
@@ -32,8 +32,8 @@ class DataSettings(Settings):
         rounds: number of rounds; None for every row once.
         pulls: number of pulls of each action at the start.
         every: rounds between two trainings, t_f.
-        validation: share of the rows on which settings are chosen, in separate games; the other
-            games are on the other rows.
+        validation: share of the rows on which settings are chosen, in separate games; all other
+            games use the remaining rows.
         checksum: checksum of the file; a command fills it in.
     """
 
@@ -49,7 +49,7 @@ class Recipe(StepRecipe, MethodRecipe):
     """How an agent learns; defaults are those of Kessler et al. 2020, Appendix D.3, if stated.
 
     The strategy may also be "uniform": every action with the same chance. `prior_scale` is
-    sqrt(2 / 100); `initial_rho` is that of Riquelme et al., where sigma starts at exp(-5).
+    sqrt(2 / 100); `initial_rho` is the value of Riquelme et al., where sigma starts at exp(-5).
     """
 
     prior_scale: Positive = 0.1414
@@ -89,7 +89,7 @@ class Run(RunSpec):
     recipe: Recipe
 
     def from_outside(self) -> list[Callable[..., Any]]:
-        """A user's own network, family and method.
+        """The user's network, family and method.
 
         Raises:
             UserError: one is missing or cannot be imported.

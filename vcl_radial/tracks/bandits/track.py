@@ -53,13 +53,13 @@ class Bandits(Track[Run]):
             checksum(table, data_dir)
 
     def on_data(self, run: Run, data_dir: Path | None) -> Run:
-        """Return a run with the checksums of its file and of the user's own code."""
+        """Return a run with the checksums of its file and of the user's code."""
         update = {"checksum": checksum(run.data.table, data_dir)}
         data = run.data.model_copy(update=update)
         return run.model_copy(update={"data": data, "code": run.checksum_of_code()})
 
     def check_data(self, runs: Sequence[Run], data_dir: Path | None) -> None:
-        """Report the rows of each table; make a game of it, and each method for it once."""
+        """Report the rows of each table; make one game and each method for the table once."""
         from vcl_radial.data.decoding import print_progress
         from vcl_radial.tracks.bandits.agents import MethodAgent, make_agent
         from vcl_radial.tracks.bandits.game import bandit_of, table_of
@@ -96,13 +96,13 @@ class Bandits(Track[Run]):
         return run.data.rounds or 0
 
     def read(self, path: Path, environment: Mapping[str, Any]) -> Mapping[str, pd.DataFrame]:
-        """Read `rewards`: `round`, and `reward` and `optimum` summed up to it."""
+        """Read `rewards`: `round`, and the cumulative `reward` and `optimum` after it."""
         from vcl_radial.tracks.bandits.sections import read
 
         return read(path)
 
     def scores(self, run: FinishedRun) -> pd.DataFrame:
-        """The `reward` and that of the best actions, the `optimum`, after numbers of rounds."""
+        """The cumulative `reward`, and the best actions' `optimum`, after numbers of rounds."""
         table = run.tables["rewards"].rename(columns={"round": "after"})
         return table.melt("after", var_name="metric").sort_values("after", kind="stable")
 

@@ -1,4 +1,4 @@
-"""What is run, how it is carried out, and where its results lie."""
+"""The continual track: a method on a task sequence, trained task by task."""
 
 WORKER_MODULES = (
     "vcl_radial.runs.attempt",
@@ -6,4 +6,4 @@ WORKER_MODULES = (
     "vcl_radial.tracks.continual.training",
     "sklearn.datasets",
 )
-"""What a worker of `vcl-radial run` imports before its first step."""
+"""Modules that a worker of `vcl-radial run` imports before its first step."""

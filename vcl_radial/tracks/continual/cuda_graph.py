@@ -1,4 +1,4 @@
-"""A training step recorded once as a CUDA graph and replayed: no launch waits for Python."""
+"""A training step, recorded once as a CUDA graph: no kernel launch waits for Python."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor
 from vcl_radial.nn.lane_step import LaneStep
 
 _WARM_UP = 3
-"""Steps before a recording, as PyTorch asks, so that libraries have initialised themselves."""
+"""Number of steps before a recording, which PyTorch requires to initialise its libraries."""
 
 
 class Replayed:

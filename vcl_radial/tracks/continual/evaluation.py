@@ -14,7 +14,8 @@ EVAL_BATCH = 16_384
 """Maximum rows of an evaluation batch; predictions do not depend on it."""
 
 EVAL_NUMBERS = 2**23
-"""Maximum input numbers of an evaluation batch: a convolution makes many of each."""
+"""Maximum number of input values in an evaluation batch; a convolution makes many values from
+each."""
 
 Row = tuple[int, int, str, float]
 """A score: tasks trained, task evaluated (from 1), metric and value."""
@@ -24,8 +25,8 @@ Row = tuple[int, int, str, float]
 def evaluate(method: Method, stream: TensorStream, part: Split, tasks_done: int) -> list[Row]:
     """The scores on the tasks that are scored after `tasks_done` tasks.
 
-    Accuracy and ECE in per cent, NLL in nats; `sampling`, where the method draws weights, and
-    `predicted_as_newest`, where all tasks share one head, in per cent.
+    Accuracy and ECE are in per cent, the NLL in nats. `sampling` (if the method draws weights) and
+    `predicted_as_newest` (if all tasks share one head) are in per cent.
 
     Raises:
         DataError: an input is not a finite number.
@@ -60,8 +61,8 @@ def eval_batch(stream: TensorStream | None) -> int:
 def evaluated_tasks(stream: TensorStream, tasks_done: int) -> range:
     """The tasks (from 0) that are scored after `tasks_done` tasks: the trained ones.
 
-    With one head for all tasks, forward transfer needs the next task too, and before the first
-    task all of them. A head that has not been trained predicts by chance.
+    With one head for all tasks, forward transfer also needs the next task; before the first task it
+    needs all tasks. A head that has not been trained predicts by chance.
     """
     if stream.multi_head:
         return range(tasks_done)

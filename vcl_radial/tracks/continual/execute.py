@@ -45,7 +45,7 @@ class TaskLanes:
     Args:
         specs: specifications of one stream and one shape.
         context: device and folders of the runs.
-        report: called with a lane and an epoch of it.
+        report: called with a lane and the progress of its epoch.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class TaskLanes:
 
 
 def check_made_on(runs: Sequence[Run], data_dir: Path | None) -> None:
-    """Make the stream that runs share, and each of their methods for it once.
+    """Make the stream that the runs share, and each method for it once.
 
     Raises:
         UserError: the data are missing or damaged, or a method cannot be made for them.

@@ -29,14 +29,14 @@ def method_of(recipe: Recipe, network: nn.Module) -> Method:
 
 
 def _drawing(recipe: Recipe, method: Method) -> Method:
-    """The method, which draws weights to predict if its class has made its own posterior."""
+    """The method; it draws weights to predict if its class has made the posterior itself."""
     if list(variational_weights(method.network, [])):
         method.eval_samples = recipe.eval_samples
     return method
 
 
 def make_strategy(recipe: Recipe, network: nn.Module, **settings: Any) -> Any:
-    """Make the Avalanche strategy of a recipe, of a method or of a user's own class.
+    """Make the Avalanche strategy of a recipe, from a method or from a user's strategy class.
 
     Raises:
         UserError: the method does not take these options, or its constructor lacks a base argument.

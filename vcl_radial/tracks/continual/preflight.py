@@ -18,7 +18,7 @@ def check_runs(runs: Iterable[Run]) -> None:
     """Check that all parts of runs exist, and that settings fit each other and the data.
 
     Raises:
-        UserError: a check fails; names the benchmark, or each method, and the fix.
+        UserError: a check fails; the message names the benchmark or each method, and the fix.
     """
     faults: list[str] = []
     checked: list[tuple[StreamSettings, Recipe, int | None]] = []

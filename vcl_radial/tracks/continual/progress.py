@@ -1,4 +1,4 @@
-"""What a run on a task sequence shows and stores, trained alone or as a lane."""
+"""Progress, checkpoint and results of a run on a task sequence, trained alone or as a lane."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class TaskRun(ABC):
     """
 
     iterations = 0
-    """The training steps made so far; lanes do not count them."""
+    """Number of training steps so far; lanes do not count them."""
 
     def __init__(self, stream: TensorStream, recipe: Recipe, network: nn.Module) -> None:
         self.stream, self.recipe, self.network = stream, recipe, network
@@ -53,7 +53,7 @@ class TaskRun(ABC):
 
     @abstractmethod
     def trainer_state(self) -> dict[str, Any]:
-        """The state of the trainer; a run alone and a lane can resume from each other's."""
+        """The state of the trainer; a single run and a lane can resume from each other's state."""
 
     @abstractmethod
     def load_trainer_state(self, state: dict[str, Any]) -> None:
@@ -104,20 +104,20 @@ class TaskRun(ABC):
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Resume from what `state_dict` gave."""
+        """Resume from the result of `state_dict`."""
         self.load_trainer_state(state["trainer"])
         self.rows = [tuple(row) for row in state["rows"]]
         self.layers = [(task, LayerMovement(*layer)) for task, *layer in state["layers"]]
         self.seconds, self.iterations = dict(state["seconds"]), state["iterations"]
 
     def position(self) -> Step:
-        """The step of the last task that is done."""
+        """The step of the last finished task."""
         done = self.tasks_done
         news = f"resumes after task {done} of {self.tasks}" if done else None
         return self._step(done, news=news, start=tuple(map(str, self.starts)))
 
     def after_task(self) -> Step:
-        """The step of the task that is just done."""
+        """The step of the task that has just finished."""
         done, accuracy = self.tasks_done, self.average_accuracy()
         news = f"task {done} of {self.tasks}  average accuracy {accuracy:6.2f} %"
         scalars = {"average_accuracy": accuracy, **self._scores_after(done)}
@@ -159,7 +159,7 @@ class TaskRun(ABC):
         }
 
     def kept(self) -> dict[str, Any]:
-        """Return nothing: no other result is kept."""
+        """An empty table: no other result is kept."""
         return {}
 
     def facts(self) -> dict[str, Any]:

@@ -41,7 +41,7 @@ def sections(runs: Sequence[FinishedRun]) -> list[Section]:
 
     results, layers = results_table(runs), layers_table(runs)
     tasks = runs[0].environment["tasks"]
-    if runs[0].spec.stream.get("class_order") == "seed":  # every seed has other classes there
+    if runs[0].spec.stream.get("class_order") == "seed":  # classes differ between seeds
         tasks = [f"task {number}" for number in range(1, len(tasks) + 1)]
     by_seed = _by_seed(runs, results)
     table = figures.summary_table(by_seed)

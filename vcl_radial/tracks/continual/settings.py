@@ -20,7 +20,7 @@ NETWORKS = ("mlp", "convnet", "resnet")
 
 
 def _none_if_mlp(network: str | None) -> str | None:
-    """Give the default one spelling, so that its results count as the same method."""
+    """Write the default as None, so that both spellings count as the same method."""
     return None if network == "mlp" else network
 
 
@@ -30,15 +30,15 @@ class StreamSettings(Settings):
     Attributes:
         first_tasks: number of tasks after which the stream ends; by default all.
         image_size: pixels along both edges of the images of an image folder; by default unchanged.
-        class_order: a permutation of the classes, or "seed": one that is drawn from the run's seed,
-            the same for every method (`vcl_radial.data.streams.choices.checked_order`).
+        class_order: a permutation of the classes, or "seed": a permutation drawn from the run's
+            seed, the same for every method (`vcl_radial.data.streams.choices.checked_order`).
         statistics: the training images on which inputs have mean 0 and variance 1.
         test_share: share of each class's images for testing, if an image folder has no test part.
-        test_seed: seed of the test part, apart from that of the validation part: searches that
-            hold out other validation images must not see another test part.
-        features: an .npz file with the arrays `train` and `test`, rows in the place of the images.
-        checksum: checksum of a user's own data; a command fills it in.
-        data_name: name of a user's own folder of data; a command fills it in.
+        test_seed: seed of the test part, separate from the seed of the validation part: searches
+            that hold out different validation images must not see a different test part.
+        features: an .npz file with the arrays `train` and `test`, whose rows replace the images.
+        checksum: checksum of a user's data; a command fills it in.
+        data_name: name of a user's data folder; a command fills it in.
     """
 
     kind: Annotated[str, one_of("split", "permuted", what="function")] = "split"
@@ -97,7 +97,7 @@ class StreamSettings(Settings):
 
     @property
     def multi_head(self) -> bool:
-        """Whether each task has its own head."""
+        """Whether every task has a separate head."""
         return self.heads == "multi"
 
 
@@ -183,7 +183,7 @@ class Recipe(EpochRecipe, RecipeSettings):
         """Check that heads of several tasks have a layer to share.
 
         Raises:
-            UserError: they have none.
+            UserError: there is no such layer.
         """
         if self.network is None and not self.hidden and multi_head:
             raise UserError("hidden = []: heads of several tasks share a layer; give one at least")

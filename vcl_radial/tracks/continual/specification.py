@@ -42,10 +42,10 @@ class Run(RunSpec):
     recipe: Recipe
 
     def on_data(self, data_dir: Path | None) -> Run:
-        """This run with checksums of the user's own data and classes.
+        """This run with checksums of the user's data and classes.
 
-        A run is repeated when they have changed. Data in a user's folder get the folder's name;
-        a split image folder gets a number of tasks if none was chosen.
+        A run is repeated when these files have changed. Data in a user's folder get the folder's
+        name; a split image folder gets a number of tasks if none was chosen.
 
         Raises:
             UserError: the data cannot be read.
@@ -62,7 +62,7 @@ class Run(RunSpec):
             if settings.image_size is not None:
                 files, size = user_images(data_dir), settings.image_size
                 check_memory(files.root, len(files), size, size)
-            from vcl_radial.data.streams import checksum  # which takes seconds to import
+            from vcl_radial.data.streams import checksum  # takes seconds to import
 
             filled["checksum"] = checksum(settings.dataset, data_dir, **settings.loading)
         stream = settings.model_copy(update=filled)

@@ -24,11 +24,12 @@ LAYER_COLUMNS = [
     *("layer", "kl", "moved", "noise", "noise_to_prior", "units_at_rest"),
 ]
 _LARGEST = 1e150
-"""A standard error takes squares, and those of larger numbers overflow; float32 ends far below."""
+"""A standard error takes squares, and squares of larger numbers overflow; float32 ends far
+below."""
 
 
 class _Environment(Written):
-    """The keys of a sequence in `environment.json`; None if unknown."""
+    """The keys of `environment.json` for a task sequence; None if unknown."""
 
     tasks: list[str]
     seconds: dict[str, Seconds]
@@ -40,7 +41,7 @@ def read(path: Path, environment: Mapping[str, Any]) -> dict[str, pd.DataFrame]:
     """Read `accuracy`, and `layers` of a method with a posterior, from a run's folder.
 
     Raises:
-        DataError: a table is damaged or has gaps; names the file.
+        DataError: a table is damaged or has gaps; the message names the file.
     """
     tasks = len(_named("environment.json", lambda: checked(_Environment, environment)).tasks)
     tables = {"accuracy": _named("accuracy.csv", lambda: _scores(path / "accuracy.csv", tasks))}
@@ -110,7 +111,7 @@ def _scores(path: Path, tasks: int) -> pd.DataFrame:
     tidy = pd.read_csv(io.StringIO(read_text(path)))
     if list(tidy.columns) != COLUMNS:
         raise DataError(f"it has the columns {', '.join(map(str, tidy.columns))}")
-    # Checked first: `summary` allocates a matrix of as many tasks as the table names.
+    # This is checked first: `summary` allocates a matrix for all tasks that the table names.
     evaluated = tidy["task_evaluated"].max()
     if evaluated != tasks:
         raise DataError(f"it holds {evaluated} tasks, and environment.json names {tasks}")

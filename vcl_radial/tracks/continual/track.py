@@ -1,4 +1,4 @@
-"""Task sequences: a step is a task, a score the average accuracy or another metric."""
+"""Task sequences: a step is a task, and a score is the average accuracy or another metric."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Continual(Track[Run]):
     def variants(
         self, tables: Mapping[str, Any], benchmark: Path | None = None
     ) -> list[Mapping[str, Any]]:
-        """One run; its file of features may lie in the benchmark's folder."""
+        """A single run; its file of features may lie in the benchmark's folder."""
         stream = tables["stream"]
         if isinstance(features := stream.get("features"), str):
             stream = {**stream, "features": str(file_path(features, benchmark))}

@@ -4,7 +4,7 @@ For every task: train against the carried prior, consolidate, evaluate every tas
 of task t comes from (seed, t) alone, so that a run that resumes from a checkpoint ends with the
 same bytes as one that was never interrupted.
 
-A method is trained by the suite's trainer. A user's own Avalanche strategy is trained by Avalanche.
+The suite's trainer trains a method. Avalanche trains a user's Avalanche strategy.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ class StreamTasks(TaskSource):
         self.stream, self.recipe = stream, recipe
 
     def tasks(self) -> Sequence[TensorTask]:
-        """The tasks; each gathers its inputs when it is asked for."""
+        """The tasks; a task gathers its inputs on access."""
         return _OnDemand(self.stream.n_tasks, lambda number: self._task([number]))
 
     def together(self) -> TensorTask:
-        """All tasks as one, each point with its head."""
+        """All tasks as one task, in which each point has its head."""
         return self._task(range(self.stream.n_tasks))
 
     def _task(self, numbers: Sequence[int]) -> TensorTask:
@@ -98,7 +98,7 @@ class ContinualRun(TaskRun):
         data_dir: folder of the data; see `vcl_radial.data.streams`.
         device: the device of network and data.
         on_epoch: called after every epoch.
-        watched: whether it is called with `nll` (nats per point) and `accuracy` (per cent).
+        watched: whether `on_epoch` gets `nll` (nats per point) and `accuracy` (per cent).
     """
 
     def __init__(

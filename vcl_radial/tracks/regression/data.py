@@ -25,7 +25,7 @@ def load_data(data: DataSettings, data_dir: Path | None = None) -> RegressionDat
 
     Raises:
         UserError: no data folder is named.
-        DataError: a file is missing, damaged or does not fit the others.
+        DataError: a file is missing, damaged or does not fit the other files.
     """
     if data.table is not None:
         return load_table(Path(data.table), data.target or "", data.splits or 1)

@@ -1,7 +1,7 @@
 """The files of regression tables: their paths, checksums and numbers of splits.
 
 A set is a folder in the layout of Gal and Ghahramani's published experiments, with the splits of
-Hernandez-Lobato and Adams (2015): `data.txt` (one row a line), `index_features.txt` and
+Hernandez-Lobato and Adams (2015): `data.txt` (one row per line), `index_features.txt` and
 `index_target.txt` (columns), `index_train_K.txt` and `index_test_K.txt` (rows of split K, from 0),
 `n_hidden.txt` (units of the hidden layer; 50 without it).
 """
@@ -35,7 +35,7 @@ PUBLISHED_SPLITS = {**dict.fromkeys([*FOLDERS, DIABETES], 20), "protein": 5}
 """Number of splits of each set."""
 
 TABLE_SPLITS = 20
-"""Default number of splits of a user's own table."""
+"""Default number of splits of a user's table."""
 
 
 def set_folder(name: str, data_dir: Path | None) -> Path:

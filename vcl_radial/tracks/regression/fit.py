@@ -1,4 +1,4 @@
-"""Training of lanes: Adam on the negative evidence lower bound, and the noise's own updates.
+"""Training of lanes: Adam on the negative evidence lower bound, and updates of the noise.
 
 The loss of each lane, in nats per training point, is
 
@@ -10,7 +10,7 @@ with the weight b of the KL, which is 1 except for a tempered posterior. The wei
 
 The steps are those of `vcl_radial.nn.lane_step`, many in one call if the compiled library has them
 (`vcl_radial.nn.compiled_lanes`). Their random numbers are drawn beforehand, lane by lane, from the
-lane's generator: so a lane ends as the same run alone does.
+lane's generator, so that a lane ends with the same numbers as the run alone.
 """
 
 from __future__ import annotations

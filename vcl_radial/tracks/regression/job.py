@@ -149,7 +149,7 @@ class Job:
     def draws(self, lanes: Lanes, samples: int) -> Tensor:
         """Outputs f(x; w) under draws of the weights that all rows share, `[T, R, n]`.
 
-        The draws depend on a lane's seed alone, not on those of training.
+        The draws depend on a lane's seed alone, not on the draws of training.
         """
         functions = lanes.functions(self.x, samples, self.generators("prediction"))
         return torch.cat([*functions]).squeeze(-1)

@@ -46,7 +46,7 @@ def log_likelihoods(means: pd.DataFrame) -> Figure:
     Published figures stand below a line; figures beyond the range are printed at the edge.
 
     Args:
-        means: what `vcl_radial.tracks.regression.tables.summary` gave.
+        means: a table of `vcl_radial.tracks.regression.tables.summary`.
     """
     scores = means[means["metric"] == "log_likelihood"]
     sets, methods = list(scores["set"].unique()), list(scores["method"].unique())
@@ -55,7 +55,7 @@ def log_likelihoods(means: pd.DataFrame) -> Figure:
     rows = [*methods, *(f"{COLUMNS[column]}, {tag}" for _, column, tag in columns)]
     per_line = balanced_per_line(len(sets), 3)
     parts = ["mean ± standard error over splits, nats per test row", "further right is better"]
-    if columns:  # not named by their grey, as a method may be grey too
+    if columns:  # not named by their colour: a method may also be grey
         sources = "a: Farquhar et al., Table 2, b: Oh et al., Table 1"
         parts.append(f"below the line: published ({sources})")
     width = 1.75 if per_line > 1 else _WIDTH_ALONE

@@ -1,10 +1,10 @@
 """Results of the papers on the nine sets, from `published.csv`.
 
 - farquhar2020: Farquhar, Osborne and Gal, "Radial Bayesian neural networks" (AISTATS 2020),
-  Table 2. Its columns MFVI and Radial are the authors' own runs, the others those of the papers
-  that they name. PBP_MV on Boston is printed without its sign.
+  Table 2. Its columns MFVI and Radial are runs by the authors; the other columns come from the
+  papers that they name. PBP_MV on Boston is printed without its sign.
 - oh2020: Oh, Adamczewski and Park, "Radial and directional posteriors for Bayesian neural networks"
-  (2020), Table 1. Its column RDP is the authors' own.
+  (2020), Table 1. Its column RDP is from runs by the authors.
 """
 
 from __future__ import annotations
@@ -80,6 +80,6 @@ def best_log_likelihood(rmse: float) -> float:
     """The highest mean log-likelihood of any one Gaussian noise at this RMSE, in nats.
 
     It is -log RMSE - (1 + log 2 pi) / 2. A predictive distribution with one noise for all rows
-    cannot be better, so that it shows whether a published pair is from one model.
+    cannot be better, so the bound shows whether a published pair can come from one model.
     """
     return -math.log(rmse) - (1 + math.log(2 * math.pi)) / 2

@@ -40,7 +40,7 @@ class Scored:
         return Step(done, "scored", epoch=at, epochs=total, scalars=scalars, at=at)
 
     def fault(self) -> Diverged | None:
-        """The error of a score that is not finite; None if all are."""
+        """The error for a score that is not finite; None if all scores are finite."""
         for number, metric, value in self.rows():
             if not math.isfinite(value):
                 where = f" after slice {number}" if number else ""
@@ -61,7 +61,7 @@ class Scored:
         return {"scores.csv": "".join(["slice,metric,value\n", *lines])}
 
     def facts(self) -> dict[str, float | None]:
-        """Seconds (for a lane, its share of the program's) and bytes carried in a sequence."""
+        """Seconds (for a lane, its share of the program) and bytes carried in a sequence."""
         return {"seconds": self.seconds, "carried_bytes": self.carried_bytes}
 
 

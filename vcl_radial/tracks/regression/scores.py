@@ -1,4 +1,4 @@
-"""The scores of predictive distributions in the target's own units."""
+"""The scores of predictive distributions in the target's units."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def score(predicted: Mixture, test: LaneData, y_scale: Tensor) -> dict[str, Tens
         of the mean squared error of the predictive mean.
     """
     y = test.y.double()
-    # Lane by lane, so that each has the bits of the same run alone.
+    # Lane by lane, so that a lane's scores are bit-equal to the scores of the run alone.
     lanes = [_lane(predicted, k) for k in range(len(y))]
     log_density = torch.cat([q.log_density(row) for q, row in zip(lanes, y, strict=True)])
     means = torch.cat([q.mean.double().mean(0) for q in lanes])

@@ -43,7 +43,7 @@ def read(path: Path) -> dict[str, pd.DataFrame]:
     """Read `scores` from a finished run's folder.
 
     Raises:
-        DataError: the table is damaged; names the file.
+        DataError: the table is damaged; the message names the file.
     """
     try:
         scores = pd.read_csv(io.StringIO(read_text(path / "scores.csv")))

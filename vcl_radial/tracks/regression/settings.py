@@ -99,14 +99,14 @@ class Recipe(StepRecipe, MethodRecipe):
 
     @property
     def lane(self) -> Lane | None:
-        """Abilities of its lanes; None if its splits cannot train as lanes."""
+        """The abilities of the method's lanes; None if its splits cannot train as lanes."""
         lane = lanes.find(self.strategy) if self.network is None else None
         return lane if lane is not None and lane.serves(self.posterior, self.options) else None
 
 
 MAY_DIFFER = declared(Recipe, lanes="may differ") - {"initial_rho", "initial_noise"}
-"""Keys in which lanes of one program may differ; the others make its shape. All lanes have one
-initial noise."""
+"""Keys in which lanes of one program may differ; all other keys make its shape. All lanes have the
+same initial noise."""
 
 
 class Run(RunSpec):
@@ -120,7 +120,7 @@ class Run(RunSpec):
 
     @property
     def is_lane(self) -> bool:
-        """Whether it trains as a lane of one program."""
+        """Whether the run trains as a lane of one program."""
         lane = self.recipe.lane
         return lane is not None and (self.data.slices is None or lane.carried)
 
@@ -145,7 +145,7 @@ class Run(RunSpec):
         return self.model_dump_json(exclude={"method": True, "seed": True, "recipe": keys})
 
     def from_outside(self) -> list[Callable[..., Any]]:
-        """A user's own network, family and method.
+        """The user's network, family and method.
 
         Raises:
             UserError: one is missing or cannot be imported.

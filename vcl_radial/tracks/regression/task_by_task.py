@@ -1,6 +1,6 @@
-"""Runs of any method: a split is learned slice by slice in plain PyTorch, and stored after each.
+"""Runs of any method: a split is learnt slice by slice and stored after every slice.
 
-Batches, initial weights and schedule are those of the lanes; see `fit`.
+Batches, initial weights and schedule are the same as for lanes; see `fit`.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class SliceTask:
         return math.ceil(len(self) / self.batch_size)
 
     def select(self, rows: Tensor) -> SliceTask:
-        """Some of the rows, by their indices `[n]`."""
+        """The rows with these indices `[n]`, as a task."""
         return replace(self, points=self.points.at(rows))
 
     def batches(self) -> Iterator[Batch]:
@@ -203,12 +203,12 @@ class SliceTraining(Scored):
         return self.trainer.state_dict() | {"after": dict(self.after), "seconds": self.seconds}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Resume from what `state_dict` gave."""
+        """Resume from the result of `state_dict`."""
         self.trainer.load_state_dict(state)
         self.after, self.seconds = state["after"], state["seconds"]
 
     def kept(self) -> dict[str, Any]:
-        """Return nothing: no other result is kept."""
+        """An empty table: no other result is kept."""
         return {}
 
     def facts(self) -> dict[str, float | None]:

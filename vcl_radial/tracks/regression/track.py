@@ -48,9 +48,9 @@ class Regression(Track[Run]):
     def variants(
         self, tables: Mapping[str, Any], benchmark: Path | None = None
     ) -> list[Mapping[str, Any]]:
-        """A run for each set; with slices, one for the slices and one for all rows at once.
+        """One run per set; with slices, one run in slices and one run on all rows at once.
 
-        A published set without a split of this number is left out, if others have one.
+        A published set without a split of this number is left out, if other sets have one.
         """
         data, name, seed = dict(tables["data"]), tables["benchmark"], tables["seed"]
         sets = taken_sets(data, name, ["yacht", "energy"], ("set", "table"))
@@ -88,7 +88,7 @@ class Regression(Track[Run]):
                 )
 
     def on_data(self, run: Run, data_dir: Path | None) -> Run:
-        """Return a run with the checksums of its files and of the user's own code."""
+        """Return a run with the checksums of its files and of the user's code."""
         checksum = files.checksum(run.data, data_dir)
         data = run.data.model_copy(update={"checksum": checksum})
         return run.model_copy(update={"data": data, "code": run.checksum_of_code()})
@@ -111,7 +111,7 @@ class Regression(Track[Run]):
             check_made(others, partial(method_of, inputs=table.x.shape[1], hidden=table.hidden))
 
     def batches(self, runs: Sequence[Run], lanes: int) -> list[list[Run]]:
-        """Group runs by table and shape, longest first, so that no worker ends with it alone."""
+        """Group runs by table and shape, longest first: no worker ends with a long batch."""
         groups: dict[str, list[Run]] = {}
         for run in runs:
             if run.is_lane:
@@ -167,7 +167,7 @@ class Regression(Track[Run]):
 def _with_all_at_once(
     data: Mapping[str, Any], recipe: Mapping[str, Any]
 ) -> list[tuple[Mapping[str, Any], Mapping[str, Any]]]:
-    """Data and recipe; for a sequence also those of all rows at once, with as many total steps."""
+    """Data and recipe; for a sequence also all rows at once, with the same total of steps."""
     slices, steps = data.get("slices"), recipe.get("steps", Recipe.model_fields["steps"].default)
     if not isinstance(slices, int) or not isinstance(steps, int) or slices < 2:
         return [(data, recipe)]

@@ -62,7 +62,7 @@ def train_and_score(
     validation: float | None = None,
     on_step: OnStep = lambda steps: None,
 ) -> list[Scores]:
-    """Train lanes on all rows at once and return the scores of each.
+    """Train lanes on all rows at once, and return the scores of every lane.
 
     Args:
         data: the set.
@@ -89,7 +89,7 @@ def make_job(
     lanes: LaneSplits,
     on_step: OnStep,
 ) -> Job:
-    """Make the job; starts, batches and draws of a lane come from its split's number."""
+    """Make the job; the split's number seeds a lane's initial weights, batches and draws."""
     torch.set_flush_denormal(True)
     return Job(
         recipes=recipes,
@@ -102,6 +102,6 @@ def make_job(
 
 
 def by_lane(scores: dict[str, Tensor]) -> list[Scores]:
-    """Scores `[R]` of each metric as one dictionary a lane."""
+    """Scores `[R]` of each metric as one dictionary per lane."""
     lists = {metric: values.tolist() for metric, values in scores.items()}
     return [dict(zip(lists, values, strict=True)) for values in zip(*lists.values(), strict=True)]

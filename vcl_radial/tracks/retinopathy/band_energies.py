@@ -32,7 +32,7 @@ class BandEnergies(nn.Module):
         super().__init__()
         channels, *edges = shape
         self.octaves = max(0, (min(edges) // _SMALLEST).bit_length() - 1)
-        # Without momentum the mean is over all batches so far, not over the last ones.
+        # Without momentum the mean is over all batches so far, not mainly over recent batches.
         self.standardise = nn.BatchNorm1d(
             2 * channels * (self.octaves + 1), affine=False, momentum=None
         )

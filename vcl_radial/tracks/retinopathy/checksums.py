@@ -1,6 +1,6 @@
 """Checksums of a run's photographs and code, so that a run on other data is another run.
 
-They need labels, no pixels and no PyTorch: a missing folder is reported at once.
+The checksums need labels, but no pixels and no PyTorch: a missing folder is reported at once.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from vcl_radial.tracks.retinopathy.settings import Run
 def on_data(run: Run, data_dir: Path | None = None) -> Run:
     """Return the run with checksums of its photographs and of the user's code.
 
-    Only photographs that are needed and not drawn count.
+    Only photographs that the run needs and that are not drawn count.
 
     Raises:
         UserError: the labels cannot be read.

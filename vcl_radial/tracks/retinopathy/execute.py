@@ -29,8 +29,8 @@ HISTORY = ("member", "site", "epoch", "loss", "nll", "kl", "validation_auc", "se
 
 The member is 0: an ensemble trains its members together. Loss and NLL are in nats per photograph,
 the AUC in per cent; the loss of an ensemble is the sum over its members, and the NLL their mean.
-The KL is the method's penalty, whichever that is, in nats. The NLL is the mean over the epoch; the
-KL, and its share of the loss, are those at its end.
+The KL is the method's penalty (whatever it is) in nats. The NLL is the mean over the epoch; the KL
+and its share of the loss are the values at the end of the epoch.
 """
 
 History = list[dict[str, float]]
@@ -66,7 +66,7 @@ class EpochTraining:
         return [history_line(epoch) for epoch in self.trainer.history]
 
     def position(self) -> Step:
-        """The step of the last epoch that is done."""
+        """The step of the last finished epoch."""
         done = len(self.trainer.history)
         news = f"resumes after epoch {done}" if done else None
         start = tuple(map(str, self._starts))
@@ -80,7 +80,7 @@ class EpochTraining:
         return self.trainer.state_dict()
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Resume from what `state_dict` gave; see `Trainer.load_state_dict`."""
+        """Resume from the result of `state_dict`; see `Trainer.load_state_dict`."""
         self.trainer.load_state_dict(state)
 
     def steps(self) -> Iterator[Step]:

@@ -65,9 +65,9 @@ def make_optimizer(recipe: Recipe, network: nn.Module) -> Optimizer:
 def truncated(network: nn.Module, threshold: float) -> Iterator[None]:
     """Inside, training draws w = mean + scale * noise with |noise| <= threshold.
 
-    The noise is a truncated standard normal, not scaled up again: the likelihood's gradient is
-    biased and of lower variance, and the KL stays that of the whole Gaussian (Farquhar, Osborne
-    and Gal 2020, Appendix F). Draws for prediction are not truncated.
+    The noise is a truncated standard normal that is not rescaled: the likelihood's gradient is
+    biased and has a lower variance, and the KL is still the KL of the untruncated Gaussian
+    (Farquhar, Osborne and Gal 2020, Appendix F). Draws for prediction are not truncated.
     """
     with drawn_by(_layers(network), lambda layer: _Truncated(layer, threshold)):
         yield

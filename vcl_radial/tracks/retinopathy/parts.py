@@ -14,7 +14,7 @@ Table = TypeVar("Table", FundusData, Photographs)
 
 
 def parts_of(data: Table, settings: DataSettings) -> list[tuple[str, Table]]:
-    """The dataset with its name, or its parts with theirs; with pixels or without.
+    """The dataset with its name, or its parts with their names; with pixels or without.
 
     Raises:
         DataError: there is only one site, or a patient is at two sites.

@@ -35,8 +35,9 @@ def predict(
 ) -> Tensor:
     """Log-probabilities of healthy and referable under S draws, `[S, N, 2]` float32 on the CPU.
 
-    The draws depend on the seed alone, and all photographs share each draw. Training's randomness
-    is not touched. A batch is at most as large as one of training, so that it fits into memory.
+    The draws depend on the seed alone, and all photographs share each draw. The random numbers of
+    training do not change. A batch is at most as large as a training batch, so that it fits into
+    memory.
     """
     parts = []
     for batch in evaluation_batches(
@@ -51,7 +52,7 @@ def predict(
 
 
 def referable_log_probabilities(log_probabilities: Tensor) -> Tensor:
-    """Log-probabilities `[..., 2]` of healthy and referable, from those of all levels `[..., 5]`.
+    """Log-probabilities `[..., 2]` of healthy and referable, from all levels' `[..., 5]`.
 
     Log-probabilities of the two classes, `[..., 2]`, are returned unchanged.
     """

@@ -42,7 +42,7 @@ class Prepared:
     """Photographs of one site that are ready for training.
 
     Attributes:
-        name: name of the site: that of the data set or of a part of it.
+        name: name of the site: the name of a data set or of a part of a data set.
         data: photographs for training and testing.
         split: parts of the photographs.
         normalisation: normalisation by the training part of the first site.
@@ -59,7 +59,7 @@ class Prepared:
 
 
 def all_test_sets(sites: Sequence[Prepared]) -> list[Scored]:
-    """The test part of every site, then the first site's shifted sets, whole.
+    """The test part of every site, then the complete shifted sets of the first site.
 
     A part has the site's name, or "test" if there is only one.
     """
@@ -103,7 +103,7 @@ def check_drawn(settings: DataSettings) -> None:
 def load(
     settings: DataSettings, data_dir: Path | None = None, report: ReportProgress = print_progress
 ) -> dict[str, FundusData]:
-    """Read and decode all data sets by name, whatever the split.
+    """Read and decode all data sets, by name; the split does not matter.
 
     Raises:
         UserError: a data folder is missing.
@@ -146,7 +146,7 @@ def prepare(
     loaded = loaded or load(settings, data_dir, report)
     sites = cut(settings, loaded)
     shifted = {name: _apart(name, loaded[name], sites, settings) for name in settings.shifted}
-    # By the first site alone, because later sites are unknown when it is trained on.
+    # The first site alone gives the normalisation: later sites are unknown when it is trained on.
     _, first, split_of_first = sites[0]
     normalisation = Normalisation.fit(first, split_of_first.train)
     notices = [data.photographs.notice for data in loaded.values() if data.photographs.notice]
@@ -167,7 +167,7 @@ def prepare(
 def _apart(
     name: str, data: FundusData, sites: Sequence[Site], settings: DataSettings
 ) -> FundusData:
-    """A shifted set without patients of the training data, if both are of one data set."""
+    """A shifted set without patients of the training data, if both come from one data set."""
     whole = name.removesuffix(OTHER)
     trained = [
         site_data.photographs.patients[np.concatenate([split.train, split.validation])]

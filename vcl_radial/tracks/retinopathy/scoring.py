@@ -50,12 +50,12 @@ REFERRED: Final = tuple(round(0.05 * k, 2) for k in range(15))
 """Shares of referred photographs, 0 to 70 %; the paper's Table 1 has 0, 10, 20 and 30 %."""
 
 RESAMPLES: Final = 100
-"""Number of resamples of patients; the paper's Table 1 has as many of photographs."""
+"""Number of resamples of patients; the paper's Table 1 has the same number, of photographs."""
 
 UNCERTAINTIES: Final = ("mutual_information", "entropy")
 
 _ROUNDING: Final = 1e-12
-"""Largest number of nats by rounding alone."""
+"""Largest number of nats that rounding alone can cause."""
 
 _CURVES: Final[dict[str, Score]] = {
     "auc": auc,
@@ -94,7 +94,7 @@ Lines: TypeAlias = list[dict[str, Any]]
 def prediction_table(
     after: str, part: str, photographs: Photographs, log_draws: Tensor
 ) -> pd.DataFrame:
-    """Predictions with a line for each photograph.
+    """Predictions, one line per photograph.
 
     Args:
         after: the last trained site.
@@ -106,9 +106,10 @@ def prediction_table(
     Returns:
         The columns of `PREDICTIONS`. `label` is 1 for photographs that an expert should see, 0 for
         others, and -1 without a level: such a photograph is out of distribution. `probability` is
-        that of label 1; log-odds, entropy and mutual information are in nats. For a single draw
-        the mutual information is 0. `sampling` is `vcl_radial.likelihoods.predict.sampling`, in
-        per cent. Log-odds resolve probabilities near 0 and 1, which round to 1 from 37 on.
+        the probability of label 1; log-odds, entropy and mutual information are in nats. For a
+        single draw the mutual information is 0. `sampling` is
+        `vcl_radial.likelihoods.predict.sampling`, in per cent. Log-odds resolve probabilities near
+        0 and 1, which round to 1 from 37 on.
     """
     mean = log_draws.double().logsumexp(0) - math.log(len(log_draws))
     table = photographs.frame().rename(columns={"grade": "level"})
@@ -130,7 +131,8 @@ def is_validation(part: str) -> bool:
 def uncertainties(predictions: pd.DataFrame) -> list[str]:
     """Uncertainties that vary: draws that all agree have no mutual information.
 
-    If none varies, because a network is sure of all, it is the entropy; referral is then random.
+    If no uncertainty varies, because a network is certain about all photographs, the entropy is
+    returned; referral is then random.
     """
     return [n for n in UNCERTAINTIES if predictions[n].max() > _ROUNDING] or ["entropy"]
 
@@ -151,8 +153,8 @@ def score_table(
     |                                        | the test part                                       |
     | finds_artefacts                        | AUC of uncertainty for a photograph's artefact      |
 
-    Validation parts are scored only if there are no others, which is in a run that is scored on
-    validation data: no table has both.
+    Validation parts are scored only if there are no other parts, as in a run that is scored on
+    validation data. No table has both.
 
     Returns:
         `after, part, metric, uncertainty, referred, value, standard_error, lower, upper`; AUC and
@@ -166,7 +168,7 @@ def score_table(
 
 
 def scored(predictions: pd.DataFrame) -> pd.DataFrame:
-    """Predictions without those for validation parts, unless there are no others."""
+    """Predictions without validation parts, unless there are no other parts."""
     held_out = predictions["part"].map(is_validation)
     return predictions if held_out.all() else predictions[~held_out]
 

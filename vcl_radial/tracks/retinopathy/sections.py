@@ -80,7 +80,7 @@ def read(path: Path, environment: Mapping[str, Any]) -> dict[str, pd.DataFrame]:
     """Read `scores` and `calibration` from a finished run's folder.
 
     Raises:
-        DataError: a table is damaged; names the file.
+        DataError: a table is damaged; the message names the file.
     """
     for key in ("photographs", "seconds_per_epoch", "parameters", "notices", "sites"):
         if key not in environment:
@@ -107,10 +107,11 @@ def read_table(path: Path, name: str) -> pd.DataFrame:
 def evidence(runs: Sequence[FinishedRun]) -> dict[str, str]:
     """Merge `predictions.csv` of all runs that have one: the predictions for each patient.
 
-    For sites in sequence, only those after the last site are kept.
+    For sites in sequence, only the predictions after the last site are kept.
 
-    Patients keep their numbers in a part in which all have numbers. Others are numbered "n1", "n2",
-    ... in the order of their names, which may be those of photographs that must not be published.
+    If all patients of a part have numbers, they keep them. Otherwise patients are numbered "n1",
+    "n2", ... in the order of their names, as a name may identify a photograph that must not be
+    published.
 
     Returns:
         The columns `method, seed, after, part, patient, label, probability, mutual_information`, in
@@ -262,7 +263,7 @@ def _part_blocks(
     """Table 1 of a part, its curves, and RETINA's scores."""
     part = str(part_rows["part"].iloc[0])
     references = [m for m, runs in methods.items() if runs[0].spec.method in tables.REFERENCES]
-    # References have far lower scores, which would squeeze the lines of all networks.
+    # References have far lower scores; drawing them would squeeze the lines of all networks.
     drawn = part_rows[~part_rows["method"].isin(references)]
     if drawn.empty:
         drawn = part_rows
@@ -340,7 +341,7 @@ def _differences(methods: tables.Methods, run_scores: pd.DataFrame) -> list[Sect
 def _sheets(methods: tables.Methods, data_dir: Path | None) -> list[Block]:
     """A sheet for each part that may be shown, for the first seed of `radial-vcl` or another run.
 
-    Committed runs have no predictions of single photographs, and no sheet.
+    Committed runs have no predictions for single photographs, and so no sheet.
     """
     firsts = [runs[0] for runs in methods.values() if (runs[0].path / _PREDICTIONS).exists()]
     if not firsts:

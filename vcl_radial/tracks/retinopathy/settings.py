@@ -31,12 +31,12 @@ class DataSettings(Settings):
         validation: share of the patients on which epochs are chosen.
         test: share of the test patients, if the split is random.
         split_seed: seed of the random split for all runs; by default the run's seed, so that
-            methods are compared on the same patients and seeds differ in theirs.
-        shifted: further data sets that are scored whole; nothing is trained or chosen on them.
-            Names `*-other` have no grades, and are out of distribution.
-        parts: parts of the dataset that are trained on in turn: the "whole", or one for each
-            "site" (or camera).
-        then: further data sets that are trained on after it, in turn.
+            methods are compared on the same patients, and different seeds have different patients.
+        shifted: further data sets that are scored as a whole; nothing is trained or chosen on them.
+            Data sets named `*-other` have no grades and are out of distribution.
+        parts: parts of the dataset to train on in turn: the "whole" dataset, or one part per "site"
+            (or camera).
+        then: further data sets to train on after `dataset`, in turn.
         on_fault: "stop" at photographs that cannot be used, or "skip" them.
         patients: number of patients to draw, if the dataset is "synthetic".
         artefacts: share of the drawn photographs with an artefact.
@@ -186,7 +186,7 @@ class Run(RunSpec):
     def needed(self) -> DataSettings:
         """The data to prepare, with the seed of their split.
 
-        If it is scored on validation data, the shifted sets are left out.
+        If the run is scored on validation data, the shifted sets are left out.
         """
         seed = self.seed if self.data.split_seed is None else self.data.split_seed
         shifted = self.data.shifted if self.evaluate_on == "test" else []
@@ -197,14 +197,14 @@ class Run(RunSpec):
         """Names of the files of a finished run.
 
         The weights after every site are not kept for a run that is scored on validation data,
-        because there are many of them, each for its score alone.
+        because a search makes many such runs and needs only their scores.
         """
         weights = ("weights.pt",) if self.evaluate_on == "test" else ()
         tables = (f"{name}.csv" for name in TABLES)
         return ("spec.toml", *tables, "environment.json", *weights)
 
     def from_outside(self) -> list[Callable[..., Any]]:
-        """A user's own network, family and method.
+        """The user's network, family and method.
 
         Raises:
             UserError: one is missing or cannot be imported.

@@ -23,9 +23,9 @@ _HIDDEN: Final = 64
 class Silhouette(nn.Module):
     """The shape of the field of view, and a hidden layer of 64.
 
-    A pixel is lit if a channel is further than 0.25 from that of the first corner. Gaps are closed,
-    so that the content of the field is not seen. Features are the shares of lit pixels in 16 x 16
-    cells.
+    A pixel is lit if a channel differs by more than 0.25 from the same channel in the first corner.
+    Gaps are closed, so that the content of the field is not seen. Features are the shares of lit
+    pixels in 16 x 16 cells.
 
     Args:
         shape: shape of an image, `[C, H, W]`.
@@ -66,7 +66,7 @@ class Colour(nn.Module):
     def __init__(self, shape: Sequence[int]) -> None:
         super().__init__()
         count = shape[0] * (2 + len(_QUANTILES))
-        # Without momentum the mean is over all batches so far, not over the last ones.
+        # Without momentum the mean is over all batches so far, not mainly over recent batches.
         self.standardise = nn.BatchNorm1d(count, affine=False, momentum=None)
         self.hidden = nn.Sequential(nn.Linear(count, _HIDDEN), nn.ReLU())
 

@@ -1,4 +1,4 @@
-"""Fundus photographs: a step is an epoch, a score that of the validation part."""
+"""Fundus photographs: a step is an epoch, and its score is the validation AUC."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Retinopathy(Track[Run]):
 
         check_made(runs, make)
         report_once = cache(print_progress)  # several runs may read one table of labels
-        # Once for all seeds of a split, whose parts have the same sizes and grades.
+        # Reported once for all seeds of a split, as its parts have the same sizes and grades.
         for run in {_key_without_seed(run.needed): run for run in runs}.values():
             check_drawn(run.needed)
             rest = "test on" if run.evaluate_on == "test" else "leave alone"

@@ -52,7 +52,7 @@ def derived(seed: int, *purpose: int | str) -> int:
 
 
 def seeds(seed: int, rank: int = 0) -> SeedOf:
-    """The seeds of a run's parts: each site has its own, and in its epochs each process."""
+    """The seeds of a run's parts: one per site and, in the epochs of a site, one per process."""
 
     def seed_for(purpose: Purpose, site: int, epoch: int) -> int | None:
         key = (0, "site", site) if site else (0,)
@@ -135,7 +135,7 @@ class SiteTask:
         return len(self._training)
 
     def select(self, rows: Tensor) -> SiteTask:
-        """Some of the photographs, by their indices `[n]`."""
+        """The photographs with these indices `[n]`, as a task."""
         return replace(self, rows=self.rows[rows.numpy()])
 
     def batches(self) -> Iterator[Batch]:
@@ -207,7 +207,7 @@ class Sites(TaskSource):
         return [self._task(number, site) for number, site in enumerate(self.sites)]
 
     def together(self) -> SiteTask:
-        """All sites as one."""
+        """All sites as one task."""
         return self._task(0, self.whole)
 
     @cached_property
@@ -242,7 +242,7 @@ class Sites(TaskSource):
 
 
 def together(sites: Sequence[Prepared]) -> Prepared:
-    """Merge all sites into one for a method that learns them at once; it has the last one's name.
+    """Merge all sites into one, with the name of the last, for a method that learns all at once.
 
     So scores after the last site are scores after all sites.
     """
@@ -260,7 +260,7 @@ def trainer_of(
 ) -> Trainer:
     """The trainer of a recipe's method on photographs of this size.
 
-    Each process of `peers` draws its own weights, and the penalty counts once.
+    Every process of `peers` draws separate weights; the penalty counts once.
     """
     method = start_of(recipe, size, seed, device)
     method.sample_by_sample = True

@@ -1,4 +1,4 @@
-"""Methods that train many splits as lanes of one program: a module each, by the method's name.
+"""Methods that train many splits as lanes of one program: one module per method, by its name.
 
 Its `LANE` says which runs can be lanes; `predict` trains the lanes of a `Job` and returns their
 predictive `Mixture`. If their posterior can be carried to the next slice of the data,

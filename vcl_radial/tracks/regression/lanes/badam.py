@@ -5,7 +5,7 @@ per point, the posterior is (their Eqs. 10 and 12; see `vcl_radial.methods.badam
 
     q(w) = N(w*, 1 / precision),    precision = N sqrt(v) + 1 / prior_scale^2
 
-Predictions are those of the network linearised about w*, as in their Fig. 1:
+Predictions are from the network linearised about w*, as in their Fig. 1:
 
     y | x ~ N(f(x; w*), sum_i J_i(x)^2 / precision_i + 1 / E tau)
 """
@@ -25,7 +25,7 @@ LANE = Lane(fixed={"linearised": True})
 
 
 def predict(job: Job) -> Mixture:
-    """Train point estimates, and read the posterior off the optimiser."""
+    """Train point estimates, and take the posterior from the optimiser's state."""
     lanes, noise = job.point_lanes(), job.noise()
     step = job.fit(lanes, noise)
     points, prior = job.train.points, job.prior_precision(lanes)

@@ -1,7 +1,7 @@
 """Deep ensembles (Lakshminarayanan, Pritzel and Blundell 2017): networks from different starts.
 
-Members are maximum a posteriori, each with its own noise precision that does not depend on the
-input (theirs does), and without adversarial examples. The prediction is their mixture.
+Members are maximum a posteriori estimates without adversarial examples. Every member has a noise
+precision that does not depend on the input (in the paper it does). The prediction is their mixture.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Linearised Laplace with the full Gauss-Newton matrix, prior and noise by the evidence.
 
-This is `vcl_radial.methods.laplace_linearised` for one task, with a noise without a prior and its
-mean in place of draws: with H = sum_n J_n' J_n, and alpha and beta that maximise the evidence,
+This is `vcl_radial.methods.laplace_linearised` for one task, where the noise has no prior and the
+predictive distribution in closed form replaces draws: with H = sum_n J_n' J_n, and alpha and beta
+that maximise the evidence,
 
     y | x ~ N(f(x; w*), J (alpha I + beta H)^-1 J' + 1 / beta)
 """
@@ -50,7 +51,7 @@ def laplace(module: nn.Module, x: Tensor, y: Tensor, x_new: Tensor) -> tuple[Ten
     for (f, J), targets in zip(jacobians(module, x), torch.split(y.double(), ROWS), strict=True):
         gram.addmm_(J.T, J)
         error += float((targets - f).square().sum())
-    if not torch.isfinite(gram).all():  # training diverged: so do the scores of this lane alone
+    if not torch.isfinite(gram).all():  # training diverged: only this lane's scores do too
         nothing = torch.full((len(x_new),), math.nan, dtype=torch.float64)
         return nothing, nothing
     values, vectors = torch.linalg.eigh(gram)

@@ -1,1 +1,1 @@
-"""Tables and pictures of runs on photographs, beside the paper's: pure functions of tables."""
+"""Tables and pictures of runs on photographs, beside the paper's results; pure functions."""

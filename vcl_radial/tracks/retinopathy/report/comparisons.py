@@ -73,7 +73,7 @@ def shifts(method: str, runs: Sequence[FinishedRun], sets: Sequence[str]) -> Tab
 
     Args:
         method: name of the method.
-        runs: its runs, each trained on one set and scored on all.
+        runs: its runs; a run is trained on one set and scored on all sets.
         sets: names of the sets, in order.
     """
     ungraded = [name for name in runs[0].spec.data.get("shifted", []) if name.endswith(OTHER)]
@@ -121,7 +121,7 @@ def out_of_distribution(methods: Methods, table: pd.DataFrame) -> Table | None:
 
 
 def by_run(scores: pd.DataFrame) -> pd.DataFrame:
-    """The main scores of every run, with a line for each part.
+    """The main scores of every run, one line per part.
 
     Args:
         scores: `scores.csv` of many runs, with `method` and `seed`.
@@ -155,7 +155,7 @@ def differences(
         runs: rows of `by_run` after the last site.
         method: the method to compare.
         reference: the method to compare with.
-        overlap: test patients over training patients, if each seed has its own split.
+        overlap: test patients over training patients, if every seed has a separate split.
 
     Returns:
         The columns of `figures.differences.paired`, with `part`, `score` and `decimals`; empty if

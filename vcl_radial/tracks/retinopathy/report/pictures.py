@@ -38,7 +38,7 @@ _WIDE: Final = 2.6
 def referral_curves(part_means: pd.DataFrame, title: str, notices: Sequence[str]) -> Figure:
     """Draw AUC and accuracy of the kept photographs by the share referred, a line per method.
 
-    Bars are the standard error over seeds; for a single seed, that over its patients.
+    Bars are the standard error over seeds; for a single seed, the standard error over patients.
 
     Args:
         part_means: rows of `tables.means` for one part.

@@ -25,7 +25,7 @@ WORDS: Final = {
     "gaussian-vcl-truncated": "truncated MFVI",
     "radial-vcl": "Radial",
 }
-"""The paper's names of methods that have another name here."""
+"""The paper's names for methods that have different names in this suite."""
 
 SHARES: Final = (0.0, 0.1, 0.2, 0.3)
 """Shares referred in the table."""

@@ -1,6 +1,7 @@
 """A sheet of the photographs that a method is most and least certain about.
 
-Only pictures that may be shown: drawn ones, and those of IDRiD (CC BY 4.0). Never EyePACS's.
+The sheet has only photographs that may be published: drawn ones and IDRiD's (CC BY 4.0), never
+EyePACS's.
 """
 
 from __future__ import annotations

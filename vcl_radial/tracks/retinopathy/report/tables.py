@@ -19,7 +19,7 @@ Methods: TypeAlias = Mapping[str, Sequence[FinishedRun]]
 _KEYS: Final = ["method", "after", "part", "metric", "uncertainty", "referred"]
 
 REFERENCES: Final = ("texture", "silhouette", "colour")
-"""Methods that see no lesion: a network may reach their scores by the same short cut."""
+"""Methods that see no lesion; a network may reach their scores by the same shortcut."""
 
 RETINA: Final = {
     "nll": ("NLL (nats)", 3),
@@ -64,8 +64,8 @@ def means(scores: pd.DataFrame) -> pd.DataFrame:
     Returns:
         `method, after, part, metric, uncertainty, referred, seeds, mean, se_seeds, se_patients,
         lower, upper`: `se_seeds` is the standard error over seeds (not a number for one seed),
-        `se_patients` the bootstrapped one of a run and `lower, upper` its 5 and 95 % quantiles,
-        averaged over seeds.
+        `se_patients` is the bootstrapped standard error over patients of a run, and `lower, upper`
+        are the 5 and 95 % quantiles; these three are averaged over seeds.
     """
     rows = []
     for keys, group in scores.groupby(_KEYS, sort=False, dropna=False):
@@ -97,7 +97,7 @@ def cell(rows: pd.DataFrame, decimals: int = 1, *, patients: bool = True) -> str
     Args:
         rows: rows of `means`; the first is shown.
         decimals: decimals of all numbers.
-        patients: whether the error over patients is shown beside that over seeds.
+        patients: whether the error over patients is shown beside the error over seeds.
     """
     if rows.empty or math.isnan(row := rows.iloc[0]["mean"]):
         return ""
@@ -169,7 +169,7 @@ def table_1(
     Args:
         methods: the runs of each method.
         part_rows: rows of `means` for one part.
-        beside: whether the paper's rows stand below ours; it has no accuracies.
+        beside: whether the paper's rows stand below ours; the paper has no accuracies.
         patients: whether errors over patients are shown; see `cell`.
     """
     rows: list[list[Cell | str]] = []
