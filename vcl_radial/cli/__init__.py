@@ -38,7 +38,7 @@ MOVED = {
     "papers": "python -m reports",
     "price": "python -m reports price",
 }
-"""Commands that run from a checkout, which holds the pages that they make."""
+"""Commands that need a checkout, which holds the pages that they write."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -99,7 +99,7 @@ def _interrupt(*_: Any) -> NoReturn:
 
 @contextmanager
 def _interruptions_repeated() -> Iterator[None]:
-    """Interrupt again if a callback inside Python, as of a weak reference, swallowed Ctrl-C."""
+    """Interrupt again if a callback inside Python, such as a weak reference's, swallowed Ctrl-C."""
     hook = sys.unraisablehook
 
     def swallowed(unraisable: sys.UnraisableHookArgs) -> None:

@@ -96,7 +96,7 @@ def divergence(family: type[Posterior]) -> str:
             closed.append(_name(prior))
             draws = q.sample(DRAWS, _generator())
             mean, error = _mean(q.log_prob(draws) - prior.log_prob(draws))
-            # A closed form may be of second order only, like that of the radial family.
+            # A closed form may be exact only to second order, like the radial family's.
             differs = (kl - mean).abs() > ERRORS * error + 0.02 * (1 + mean.abs())
             if differs.any():
                 k = int(differs.nonzero()[0])

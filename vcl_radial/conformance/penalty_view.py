@@ -1,7 +1,7 @@
 """The penalty and the loss at the start of task 2, at and around the consolidated weights.
 
 Everything is computed at fixed weights in a trial that is ready for its first batch, without a
-step. The same seed is set before each pass, so that a penalty that draws is a function too.
+step. The same seed is set before each pass, so that a penalty that draws is also a function.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MOVE = 0.01
 """Distance by which the weights are moved, in root mean squares of each parameter."""
 
 FAR = 30.0
-"""Factor of that distance where a part of the penalty may be small."""
+"""Factor of that distance if a part of the penalty may be small."""
 
 SHUFFLES = 3
 """Number of epochs over which the loss is averaged for each batch size."""
@@ -37,14 +37,14 @@ class PenaltyView:
 
     Attributes:
         at_consolidated: penalty at the weights where task 1 ended.
-        random: whether it differs there with another seed.
+        random: whether the penalty there changes with the seed.
         moved: mean penalty of the batches of each size, at the moved weights `[2]`.
         spread: standard error of the difference of these two.
-        moved_half: mean penalty there if task 2 has half as many training points.
+        moved_half: mean penalty at the moved weights if task 2 has half as many training points.
         drop: decrease of the penalty along its steepest descent from where task 1 ended.
-        slope, quotient: its derivative along the move at the moved weights: by autograd, and by
-            the difference quotient of its values.
-        gradient_error: relative distance of its gradient without `loss_value` from that with it.
+        slope, quotient: derivative of the penalty along the move at the moved weights: by autograd,
+            and by the difference quotient of its values.
+        gradient_error: relative distance between its gradients without and with `loss_value`.
         term: contribution of the penalty to a batch's loss at penalty weight 1, nats per point.
         loss: loss of that batch, nats per point.
         points: N, the number of training points of task 2.
@@ -179,8 +179,8 @@ class _Look:
     def _holds(self, starts: tuple[str, ...]) -> bool:
         """Whether the penalty rises both as a head's weights grow and as they shrink by a tenth.
 
-        A first prior pulls random weights one way: the penalty falls in the other. A penalty that
-        rises both ways has its minimum at the weights themselves.
+        A first prior pulls random weights in one direction: the penalty falls in that direction. A
+        penalty that rises in both directions has its minimum at the weights themselves.
         """
         self._go_to()
         parameters = self.trial.model.named_parameters()

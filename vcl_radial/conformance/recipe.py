@@ -1,4 +1,4 @@
-"""The recipe that is checked: a class, a TOML or a name, shrunk to what a check needs."""
+"""The recipe under check: from a class, a TOML or a name, with sizes small enough for a check."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def recipe_for(target: str | type[Any], settings: Mapping[str, Any] | None = Non
     """The recipe of a user's `target`.
 
     Args:
-        target: a class or its `package.module:Class`, of a method or of a posterior, which VCL then
-            carries; the path of a recipe's TOML, a method of `vcl-radial list`, or a strategy that
-            is built in or that an installed package offers.
-        settings: keys of the recipe to override, `options.key` for the method's own options.
+        target: a class of a method or of a posterior, or its `package.module:Class` (VCL carries a
+            posterior); the path of a recipe's TOML; a method of `vcl-radial list`; or a built-in
+            strategy or a strategy of an installed package.
+        settings: keys of the recipe to override; `options.key` for options of the method.
 
     Raises:
         UserError: the target or a key is unknown, or a value is impossible; the message gives the
@@ -51,7 +51,7 @@ def recipe_for(target: str | type[Any], settings: Mapping[str, Any] | None = Non
             f"unknown method {target!r}; the nearest is {nearest!r} (or give "
             "'package.module:Class', or the path of a recipe's .toml file)"
         )
-    _validated(target, recipe)  # with the recipe's own sizes, before the check's replace them
+    _validated(target, recipe)  # before the check replaces the recipe's sizes
     recipe |= SIZES
     options = dict(recipe["options"]) if isinstance(recipe.get("options"), dict) else {}
     for key, value in (settings or {}).items():

@@ -21,7 +21,8 @@ def penalty(subject: Subject) -> str:
     for look in (_batch_size, _term, _loss):
         look(view)
     _points(view, subject.method.penalty_grows_with_points)
-    # If task 1 affects task 2 without a gradient, the optimiser has it, as in VOGN.
+    # If task 1 affects task 2 without a gradient of the penalty, the optimiser applies the prior,
+    # as in VOGN.
     if not (view.without_gradient and subject.remembers):
         _gradient(view)
     if not view.present:

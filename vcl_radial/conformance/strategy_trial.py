@@ -46,7 +46,7 @@ def digits(heads: str, flatten: bool) -> Digits:
 
 
 class StrategyTrial(Trial):
-    """A method as an Avalanche strategy, or a user's own strategy, with all checks of a run.
+    """A method as an Avalanche strategy, or a user's strategy, with all checks of a run.
 
     Args:
         recipe: recipe of the method.
@@ -75,7 +75,7 @@ class StrategyTrial(Trial):
         recipe = recipe.model_copy(update={"epochs": epochs, "network": network or recipe.network})
         self.digits, self.training_seed = digits(heads, recipe.network is None), training_seed
         self.scores, self.watch = Scores(), _Watch()
-        # Each trial has a copy of the data, so that it cannot alter those of another one.
+        # Each trial has a copy of the data, so that it cannot alter the data of another trial.
         tensors = self.digits.tensors
         self.data = dataclasses.replace(tensors, x=tensors.x.clone(), y=tensors.y.clone())
         seed(0, 0)
@@ -170,7 +170,7 @@ class StrategyTrial(Trial):
         result = look(strategy.penalty())
         seed(drawn_from)
         strategy.loss = strategy._make_empty_loss() + strategy.criterion()
-        strategy.backward()  # in which a method may undo the draw of its forward pass
+        strategy.backward()  # a method may undo the draw of the forward pass here
         return result, float(strategy.loss.detach())
 
     @contextmanager

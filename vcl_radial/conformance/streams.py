@@ -1,4 +1,4 @@
-"""The streams on which a method is checked, each a sequence of three small tasks."""
+"""The streams on which a method is checked; each is a sequence of three small tasks."""
 
 from __future__ import annotations
 

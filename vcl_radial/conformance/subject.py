@@ -18,7 +18,7 @@ from vcl_radial.methods.registry import find_method
 from vcl_radial.tracks.continual.settings import Recipe
 
 SHORT = 2
-"""Number of epochs of checks for equality; the second shows what the first one left."""
+"""Number of epochs in checks for equality; the second epoch shows what the first has changed."""
 
 
 @dataclass
@@ -27,7 +27,7 @@ class Record:
 
     Attributes:
         trial: the trial.
-        states: copies of its tensors before the first task and after each.
+        states: copies of its tensors before the first task and after every task.
         models: its model at the same moments.
         predictions: predictions after the last task.
     """

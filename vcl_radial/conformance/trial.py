@@ -17,7 +17,7 @@ from vcl_radial.nn import MultiHead
 from vcl_radial.system.seeds import seed_of
 
 TASKS = 3
-"""Number of tasks: pasts of one and of two tasks, and after each a head that is not trained yet."""
+"""Number of tasks: the past has one or two tasks, and then one head is not trained yet."""
 
 T = TypeVar("T")
 Rows = Callable[[Tensor], Tensor]
@@ -28,8 +28,8 @@ class Trial(ABC):
     """A method made from a recipe like in a run, and trained step by step.
 
     Attributes:
-        learner: the method, or its strategy: both have `penalty()`, its weight, `loss_value` and a
-            state.
+        learner: the method or its strategy: both have `penalty()`, a weight of the penalty,
+            `loss_value` and a state.
         method: the method.
         finished: number of finished steps.
         training_seed: seed of the batches and weight samples, not of the initial weights.
@@ -80,16 +80,16 @@ class Trial(ABC):
 
     @abstractmethod
     def altered(self) -> str | None:
-        """A message about data that the method altered, if any; the trial has a copy of them."""
+        """A message about data that the method altered, or None; the trial copies the data."""
 
     def tensors(self) -> dict[str, Tensor]:
-        """Copies of all parameters and buffers, and of what the likelihood has learned."""
+        """Copies of all parameters and buffers, and of the likelihood's learned tensors."""
         state = self.model.state_dict()
         state |= {f"likelihood.{k}": v for k, v in self.method.likelihood.state_dict().items()}
         return {name: v.detach().clone() for name, v in state.items() if isinstance(v, Tensor)}
 
     def load_weights(self, tensors: Mapping[str, Tensor]) -> None:
-        """Load parameters and likelihood, and nothing else of a past."""
+        """Load parameters and likelihood, but no other state of the past."""
         with torch.no_grad():
             for name, parameter in self.model.named_parameters():
                 parameter.copy_(tensors[name])
@@ -105,7 +105,7 @@ class Trial(ABC):
                     names[task] = (*names.get(task, ()), f"{name}.heads.{task}.")
         return names
 
-    # These work at the start of the next task, before its first step.
+    # The methods below work at the start of the next task, before its first step.
 
     @abstractmethod
     def at_start(self, look: Callable[[], T], rows: Rows | None = None) -> T:

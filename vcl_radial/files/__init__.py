@@ -1,1 +1,1 @@
-"""."""
+"""Read files from outside within limits, write files atomically, and cache them."""

@@ -1,4 +1,4 @@
-"""Standard output and errors that never stop a command: text that cannot be written is dropped.
+"""Standard output and standard error never stop a command: lost text is dropped and recorded.
 
 A closed reader (`vcl-radial run ... | head -3`) or a full device behind the output must not change
 the outcome of a run.
@@ -18,7 +18,7 @@ from typing import Any, TextIO
 from vcl_radial.errors import visible_lines
 
 _STANDARD = (0, 1, 2)
-"""The descriptors of standard input, output and errors."""
+"""The descriptors of standard input, standard output and standard error."""
 
 
 @dataclass
@@ -26,7 +26,8 @@ class Lost:
     """A record of text that could not be written.
 
     Attributes:
-        errors: errors of writing to standard output and errors, except that a reader has closed.
+        errors: errors of writing to standard output or standard error, except that the reader has
+            closed it.
     """
 
     errors: list[OSError] = field(default_factory=list)
@@ -92,7 +93,8 @@ def terminal(stream: Any) -> Any:
 def open_closed_streams() -> None:
     """Open the null device for closed standard streams of this process and its children.
 
-    Otherwise a file that is opened later would get their numbers, and the printed text.
+    Otherwise a file that is opened later would get one of these descriptors, and with it the
+    printed text.
     """
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= _STANDARD[-1]:
         os.set_inheritable(descriptor, True)

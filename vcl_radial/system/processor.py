@@ -11,17 +11,19 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 
 _MAPPED_FROM = 2**25
 _KEPT = 2**30
-"""Sizes in bytes. With a larger first one, small blocks in the gaps of large ones waste memory."""
+"""Sizes in bytes. With a larger `_MAPPED_FROM`, small blocks between large ones waste memory."""
 
 
 def prepare(threads: int) -> None:
     """Set the number of threads, treat denormal numbers as 0, and keep freed memory.
 
-    Activations are freed after every step and needed again in the next. By default glibc returns
-    them to the system, which then fills new pages with zeros. With this a process keeps up to 1 GiB
-    of freed memory; blocks of 32 MiB and more, such as data sets, are returned as before.
+    Activations are freed after every step and are needed again in the next step. By default glibc
+    returns them to the system, which then fills new pages with zeros. With these settings a process
+    keeps up to 1 GiB of freed memory; blocks of 32 MiB and more, such as data sets, are returned as
+    before.
     """
-    # More threads than cores slow each other down; results are bit-equal for one number only.
+    # More threads than cores slow each other down; results are bit-equal only for equal numbers of
+    # threads.
     torch.set_num_threads(threads)
     # A network trained to a loss near 0 meets denormal numbers, and they are slow.
     torch.set_flush_denormal(True)
