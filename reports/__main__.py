@@ -18,9 +18,9 @@ COMMANDS = {"pages": "reports.pages_command", "price": "reports.price.command"}
 
 
 def parser_for(arguments: Sequence[str]) -> tuple[Parser, Sequence[str]]:
-    """The parser of a command, and the words that it takes."""
+    """The parser of a command, and the arguments for it."""
     name = arguments[0] if arguments else ""
-    with quiet():  # of what is imported
+    with quiet():  # hide warnings of imports
         module = import_module(COMMANDS.get(name, "reports.papers.command"))
     if name not in COMMANDS:
         return module.parser(PROGRAM), arguments

@@ -11,11 +11,11 @@ from vcl_radial.metrics.seeds import holm
 class Family:
     """All tests of a page, by Holm's correction.
 
-    A page is made twice: the first time its tests report their p-values, the second time they
-    get the corrected ones. A test that a page repeats counts once.
+    A page is made twice: the first time its tests report their p-values, the second time they get
+    the corrected p-values. A test that a page repeats counts once.
 
     Attributes:
-        quoted: families of other pages. A page that quotes some has no tests but theirs.
+        quoted: families of other pages. A page that quotes families has no other tests.
     """
 
     def __init__(self) -> None:
@@ -49,7 +49,7 @@ class Family:
 
     @property
     def has_tests(self) -> bool:
-        """Whether a test was reported that is on none of the pages that are quoted."""
+        """Whether a test was reported that is on no quoted page."""
         return bool(self._p)
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Figures whose layout is data: curves from arrays, and sheets from the texts of a module."""
+"""Figures whose layout is data: curves from arrays, and sheets from the TOML of a module."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from vcl_radial.reporting.figures.drawing import Curve, sheet
 
 
 def curve(panel: str, name: str, x: npt.ArrayLike, y: npt.ArrayLike) -> Curve:
-    """A curve without a band, of arrays or sequences of numbers."""
+    """A curve without a band, from arrays or sequences of numbers."""
     return Curve(panel, name, np.asarray(x).tolist(), np.asarray(y).tolist())
 
 

@@ -1,10 +1,10 @@
-"""Pages whose numbers are computed: Jinja templates over the CSV files that lie beside them.
+"""Pages whose numbers are computed: Jinja templates over the CSV files beside them.
 
 A template `README.md.jinja` makes `README.md` in its folder. It has the functions of `FUNCTIONS`:
 `csv("runs.csv")` reads a file below the template's folder (or beside it, by `../`), and its rows
-say means and paired differences (`vcl_radial.reporting.rows`), and what these say of a published
-claim (`vcl_radial.metrics.verdicts`). `record("cost.json")` reads a JSON file. All tests of a page
-are one family by Holm's correction; `quote("uci")` has the tests of the page in that folder.
+give means and paired differences (`vcl_radial.reporting.rows`), and the verdicts on published
+claims (`vcl_radial.metrics.verdicts`). `record("cost.json")` reads a JSON file. All tests of a page
+are one family for Holm's correction; `quote("uci")` adds the tests of the page in that folder.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ FUNCTIONS: dict[str, Any] = {
 
 
 def templates(path: Path) -> list[Path]:
-    """A template, or all in a folder and below it.
+    """A template, or all templates in a folder and below it.
 
     Raises:
         UserError: there is no template.
@@ -79,12 +79,12 @@ def render(templates: Sequence[Path]) -> dict[Path, str]:
     """The texts of pages, by the path of each page.
 
     Raises:
-        UserError: a template cannot be read, or its files lack a value; names the line.
+        UserError: a template cannot be read, or its files lack a value; the message names the line.
     """
 
     @cache
     def draft(template: Path) -> tuple[Template, Family, str]:
-        """A template, its tests, and its page before these are corrected."""
+        """A template, its tests, and its page before the tests are corrected."""
         folder, family = template.parent, Family()
 
         def quote(*names: str) -> str:
@@ -127,7 +127,7 @@ def _errors_of(template: Path) -> Iterator[None]:
 
 
 def _functions(folder: Path, family: Family) -> dict[str, Callable[..., Any]]:
-    """What a template calls that reads files of its folder, or makes tests of its page."""
+    """The functions of a template that read files of its folder or make tests of its page."""
 
     @cache
     def csv(name: str, overlap: float = 0.0) -> Rows:
@@ -153,7 +153,7 @@ def _functions(folder: Path, family: Family) -> dict[str, Callable[..., Any]]:
 
 
 def write(templates: Sequence[Path]) -> list[Path]:
-    """Write the pages of templates; the pages that changed.
+    """Write the pages of templates; return the pages that changed.
 
     Raises:
         UserError: see `render`, or a page cannot be written.
@@ -165,7 +165,7 @@ def write(templates: Sequence[Path]) -> list[Path]:
 
 
 def differences(templates: Sequence[Path]) -> list[str]:
-    """The lines in which pages differ from those that their templates make now.
+    """The lines in which pages differ from the current output of their templates.
 
     Raises:
         UserError: see `render`.

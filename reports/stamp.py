@@ -1,9 +1,9 @@
-"""Give committed evidence the keys and digests of today: `python reports/stamp.py`.
+"""Give committed evidence the current keys and digests: `python reports/stamp.py`.
 
 Runs that are still being computed come from an earlier commit, with fewer keys in their specs, and
-folders named by other digests. After their evidence is committed this is run once more, and does
-nothing to what it has stamped before. Golden files of digests are written by
-`UPDATE_GOLDEN=1 pytest tests/golden -k "digests or folders"`.
+folders named by other digests. Run this script again after their evidence is committed; it does not
+change evidence that it has stamped before. Golden files of digests are written by `UPDATE_GOLDEN=1
+pytest tests/golden -k "digests or folders"`.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ def main() -> None:
 def stamped(run: dict[str, Any]) -> dict[str, Any]:
     """A run of `evidence.json` with all keys of its spec, in a folder with its digest.
 
-    A key that its commit did not have gets today's default, but the length of directions under
-    RDP's prior, which were uniform.
+    A key that its commit did not have gets the current default, except the length of directions
+    under RDP's prior, which were uniform.
     """
     spec, recipe = run["spec"], dict(run["spec"]["recipe"])
     recipe.pop("pretrain_epochs", None)  # 0 in all runs that are committed

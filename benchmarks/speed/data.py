@@ -1,4 +1,4 @@
-"""Data to measure on: Fashion-MNIST where it is available, else noise of the same shape."""
+"""Data to measure on: Fashion-MNIST if it is available, else noise of the same shape."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def noise(scratch: Path, classes: int, train: int, test: int) -> Images:
     """Write random 28x28 images as the IDX files of a data set.
 
     Args:
-        scratch: the folder for temporary files, below which a data set has a folder of its own.
+        scratch: the folder for temporary files, below which every data set has a folder.
         classes: number of classes.
         train: training images of each class.
         test: test images of each class.

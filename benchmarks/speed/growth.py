@@ -27,16 +27,16 @@ from benchmarks.speed.training import STEP, TWO_TASKS, Training
 
 REFERENCE = "naive"
 METHODS = ("radial-vcl", REFERENCE)
-"""A Bayesian network, and the same with point estimates on the same machinery."""
+"""A Bayesian network, and the same network with point estimates in the same code."""
 
 TASK = "seconds per task"
 PICTURES = (Growth("growth", "Cost of a step and of a task", (STEP, TASK, PEAK)),)
 BATCH, PROBED_BATCH, SCORED = 256, 64, 128
-"""Rows of a batch, of a batch where memory is measured, and of the images scored there."""
+"""Rows of a batch, of a batch in measurements of memory, and of the images scored there."""
 
 
 class Axis(NamedTuple):
-    """A growing quantity: its name, its values in `Sizes`, the keys and the number of a value."""
+    """A growing quantity: its name, its values in `Sizes`, and a value's keys and number."""
 
     name: str
     values: str
@@ -49,7 +49,7 @@ def weights(width: int) -> int:
     return 785 * width + 3 * (width + 1) * width + 2 * 2 * (width + 1)
 
 
-# Few images where tasks grow: they are not to outweigh the network.
+# Few images where tasks grow, so that their memory does not outweigh the network's.
 TASKS = Axis("tasks", "tasks", lambda n: {"stream.tasks": n, "batch_size": 4, "eval_samples": 1})
 AXES = (
     Axis("weights", "widths", lambda width: {"hidden": [width] * 4}, weights),
@@ -89,8 +89,8 @@ def all_tasks(method: str, keys: Keys, setting: Setting) -> Measurement:
 def train_all(method: str, keys: Keys, setting: Setting) -> dict[str, float]:
     """Train every task of a new run once.
 
-    The first task does not count: its prior is another family's, and what is used for the first
-    time is made then.
+    The first task does not count: its prior belongs to another family, and objects are made on
+    their first use.
     """
     tasks = keys["stream.tasks"]
     images = noise(setting.scratch, 2 * tasks, setting.sizes.task_images, 1)

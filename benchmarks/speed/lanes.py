@@ -35,7 +35,7 @@ DIGITS = Images("digits", None, "scikit-learn's digits")
 
 
 def measure(setting: Setting) -> list[Row]:
-    """Steps of R lanes, of a network that is arithmetic and one that is not."""
+    """Steps of R lanes, for a network limited by arithmetic and a network that is not."""
     recipe = setting.sizes.recipe
     images = noise(setting.scratch, 4, setting.sizes.lane_images, 1)
     small = {**recipe, "hidden": [50], "batch_size": 32}

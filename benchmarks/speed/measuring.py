@@ -52,7 +52,7 @@ def measure_all(
         to: the folder for a file per section, `speed.csv`, `README.md` and the figures; earlier
             sections stay.
         repeats: number of rounds that count; None for the default of the sizes.
-        quick: whether to measure coarsely, in some minutes.
+        quick: whether to measure coarsely, in a few minutes.
         data_dir: folder of Fashion-MNIST; without it, noise of its shape is used.
         device: "cpu" (one thread) or "cuda".
 
@@ -74,7 +74,7 @@ def measure_all(
         scratch = Path(folder)
         images = fashion_or_noise(data_dir, scratch, sizes.train_images, sizes.test_images)
         shared = Setting(sizes, repeats or sizes.repeats, images, scratch, device)
-        make_folder(to)  # now, not when minutes have been measured
+        make_folder(to)  # now, not after minutes of measurement
         check_page(to / "README.md", [f"{name}.json" for name in SECTIONS])
         print(f"data: {images.description}")
         for name in names:

@@ -1,4 +1,4 @@
-"""Memory of a training: what it holds, counted from tensors, and its peak in a fresh process."""
+"""Memory of a training: held bytes, counted from tensors, and the peak in a new process."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def rows_of_probes(probes: Mapping[tuple[str, str], Probe]) -> list[Row]:
 
 
 def in_fresh_processes(probes: Sequence[Probe]) -> list[dict[str, float]]:
-    """The result of `measure_probe` for each, in processes that have only imported packages."""
+    """The result of `measure_probe` for each probe, in new processes without earlier work."""
     context = get_context("forkserver")
     context.set_forkserver_preload([__name__])
     with context.Pool(1, maxtasksperchild=1) as processes:
@@ -43,7 +43,7 @@ def in_fresh_processes(probes: Sequence[Probe]) -> list[dict[str, float]]:
 def measure_probe(probe: Probe) -> dict[str, float]:
     """Train in this process; return the peak above the start, if known, and held bytes."""
     torch.set_num_threads(1)
-    probe(hidden=[8])  # makes what the first use makes
+    probe(hidden=[8])  # the first use makes lasting objects
     before, _ = memory()
     training = probe()
     _, peak = memory()
@@ -54,7 +54,7 @@ def measure_probe(probe: Probe) -> dict[str, float]:
 
 
 def train_tasks(method: str, keys: Keys, setting: Setting, **more: Any) -> Training:
-    """Train all tasks, and score the last."""
+    """Train all tasks, and score the last task."""
     training = Training(method, {**keys, **more}, setting)
     for number in range(1, training.stream.n_tasks):
         training.train_task(number)
@@ -80,8 +80,8 @@ def held_bytes(network: nn.Module, optimizer: Any) -> int:
 def memory() -> tuple[int, int]:
     """Bytes in use, and the peak: on a GPU since the last call, else since the process began.
 
-    Without a GPU they are those of Linux's account of this process, elsewhere 0. `getrusage` would
-    not do: a new process inherits its parent's peak there.
+    Without a GPU the numbers come from Linux's status of this process; on other systems they are 0.
+    `getrusage` is not usable: it gives a new process the peak of its parent.
     """
     if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
         both = torch.cuda.memory_allocated(), torch.cuda.max_memory_allocated()

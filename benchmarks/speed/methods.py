@@ -23,14 +23,14 @@ from vcl_radial.runs.catalogue import names
 
 REFERENCE = "naive"
 EPOCHS = 20
-"""Number of epochs of the task whose cost is reported; fewer may be measured."""
+"""Number of epochs of the task whose cost is reported; a measurement may have fewer."""
 
 TASK, RATIO = f"a task of {EPOCHS} epochs (s)", f"ratio to {REFERENCE}"
 PICTURES = (Ratios("methods", f"What a method costs: a task of {EPOCHS} epochs, {RATIO}", RATIO),)
 
 
 def measure(setting: Setting) -> list[Row]:
-    """Seconds of an epoch and beside the epochs, and both together over those of `naive`."""
+    """Seconds of an epoch and outside the epochs, and the sum of both over the sum of `naive`."""
     setting = setting.on(noise(setting.scratch, 4, setting.sizes.method_images, 1))
     work: dict[str, Measurement] = {}
     for name in setting.sizes.methods or names("method"):

@@ -1,4 +1,4 @@
-"""The numbers of sections as text: for the terminal, as CSV, as a page."""
+"""The numbers of sections as text for the terminal, as CSV, and as a page."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def to_markdown(records: Mapping[str, Record], sections: Mapping[str, ModuleType
 
 
 def tables(rows: Sequence[Row]) -> list[Table]:
-    """A table for each axis of sizes and one for its memory; a line per variant and size."""
+    """For each axis of sizes a table, and one for memory; one line per variant and size."""
     frame = pd.DataFrame(rows, columns=Row._fields)
     frame["line"] = [", ".join(filter(None, (row.variant, row.size))) for row in rows]
     frame["cell"] = [_cell(row) for row in rows]

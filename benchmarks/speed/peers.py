@@ -113,4 +113,4 @@ PACKAGES: dict[str, Callable[[Training], Work]] = {
     "torch-uncertainty": torch_uncertainty,
     "TyXe": tyxe,
 }
-"""Other people's layers in our loop; each raises `ImportError` where its package is missing."""
+"""Layers of other packages in our loop; raise `ImportError` if a package is missing."""

@@ -45,7 +45,7 @@ class Ratios(NamedTuple):
 
 
 class Growth(NamedTuple):
-    """A line of panels for each axis that grows, a panel for each metric, all logarithmic.
+    """One line of panels per growing axis, one panel per metric; all axes are logarithmic.
 
     Attributes:
         name: name of the files.
@@ -95,7 +95,7 @@ def _axis(row: Row) -> str:
 
 
 def _logarithmic(axes: Axes) -> None:
-    """Set logarithmic axes; y has at least a decade, on less of which a flat line looks steep."""
+    """Set logarithmic axes; y spans at least a decade, as a flat line looks steep on less."""
     axes.set_yscale("log")
     low, high = axes.get_ylim()
     reach = max(1.0, (10 * low / high) ** 0.5)

@@ -1,4 +1,4 @@
-"""The same task as one would train it on stock Avalanche today: its loaders, layers by hand."""
+"""The same task on unmodified Avalanche: Avalanche's loaders, and layers written by hand."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from vcl_radial.data.streams import load_dataset
 class PlainBayesianLinear(nn.Module):
     """A mean-field Gaussian layer whose weights are drawn anew at every call.
 
-    Its prior is a standard normal one, the cheapest for it.
+    The prior is standard normal, which is the cheapest for this layer.
     """
 
     def __init__(self, in_features: int, out_features: int, rho: float) -> None:
@@ -46,7 +46,7 @@ class PlainBayesianLinear(nn.Module):
 
 
 class PlainVCL(SupervisedTemplate):  # type: ignore[misc]
-    """VCL on Avalanche's own loaders: loss = mean NLL + KL / N."""
+    """VCL on Avalanche's loaders: loss = mean NLL + KL / N."""
 
     def criterion(self) -> Tensor:
         """The negative evidence lower bound over N."""
@@ -77,7 +77,7 @@ def second_task(
 ) -> Work:
     """Training of the second task of `ours`, in the same batches, as on Avalanche alone.
 
-    Transforms and loader are those of Avalanche's `SplitFMNIST`, the rows are ours (without the
+    Transforms and loader come from Avalanche's `SplitFMNIST`. The rows are ours (without the
     validation images), and the evaluator has no metrics.
 
     Args:

@@ -42,7 +42,7 @@ _POSTERIORS: Mapping[str, _Posterior] = {
 
 
 def measure(setting: Setting) -> list[Row]:
-    """Seconds of a lane's step, and their ratio to a compiled radial one's."""
+    """Seconds of a lane's step, and their ratio to a compiled radial lane's."""
     steps, clock = setting.sizes.regression_steps, setting.clock
     x, y = torch.randn(ROWS, INPUTS), torch.randn(ROWS)
     work: dict[str, Measurement] = {}

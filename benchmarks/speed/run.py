@@ -31,7 +31,7 @@ PICTURES = (Ratios("run", f"A whole command, {RATIO}", RATIO),)
 
 
 def measure(setting: Setting) -> list[Row]:
-    """Seconds of the whole, of training and of evaluation, and the whole over that of `naive`."""
+    """Seconds of the whole run, of training and of evaluation; ratio of whole runs to `naive`."""
     rows: list[Row] = []
     for recipe, arguments in RECIPES.items():
         work = {method: partial(time_run, method, arguments, setting) for method in METHODS}
@@ -61,7 +61,7 @@ def execute(command: Sequence[str]) -> None:
     """Run a command in the checkout.
 
     Raises:
-        VclRadialError: the command failed; has its standard error.
+        VclRadialError: the command failed; the message holds its standard error.
     """
     answer = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
     if answer.returncode:

@@ -18,7 +18,7 @@ Keys = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Sizes:
-    """The amount to measure; the defaults are those of a measurement without `--quick`."""
+    """The amount to measure; the defaults are for a measurement without `--quick`."""
 
     repeats: int = 5  # rounds that count, unless the command says otherwise
     unit_seconds: float = 0.5  # how long a measured unit lasts where it can be chosen
@@ -91,7 +91,7 @@ class Setting:
     Attributes:
         sizes: amount to measure: `FULL` or `QUICK`.
         repeats: number of rounds that count.
-        images: the data; for a whole section Fashion-MNIST, or noise of its shape.
+        images: the data; for a whole section Fashion-MNIST, or noise of the same shape.
         scratch: a folder for temporary files.
         device: "cpu" or "cuda".
     """
@@ -108,7 +108,7 @@ class Setting:
 
     @property
     def clock(self) -> Clock:
-        """The processor time of this process; on a GPU the time until its work is done.
+        """The processor time of this process; on a GPU the time until the GPU has finished.
 
         With one thread and a free core it equals wall time; the time of other processes on the
         core does not count.

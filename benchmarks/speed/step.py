@@ -30,7 +30,7 @@ VARIANTS: Mapping[str, tuple[str, dict[str, Any]]] = {
     "low-rank-vcl, rank 8": ("gaussian-vcl", {"posterior": "low-rank", "rank": 8}),
     "radial-low-rank-vcl, rank 8": ("radial-vcl", {"posterior": "radial-low-rank", "rank": 8}),
 }
-"""Method and keys of each variant; low rank uses the recipes of mean-field, tuned ones too."""
+"""Method and keys of each variant; low rank uses the recipes of mean-field, also when tuned."""
 
 
 def measure(setting: Setting) -> list[Row]:

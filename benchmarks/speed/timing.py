@@ -1,7 +1,7 @@
-"""Interleaved measurement: all variants share a machine's slow minutes, which show as spread.
+"""Interleaved measurement: slow minutes of a machine affect all variants and show as spread.
 
 Variants run in turn, round after round, each round in the reverse order of the one before. Ratios
-are taken within a round, so that a slow minute is slow for numerator and denominator alike.
+are taken within a round, so that a slow minute affects numerator and denominator equally.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def spread(values: Sequence[float]) -> Spread:
 
 
 def measure_in_turn(variants: Mapping[str, Measurement], repeats: int, warm_up: int = 0) -> Table:
-    """Measure every variant once a round, the order reversed every other round.
+    """Measure every variant once per round; the order is reversed every other round.
 
     Args:
         variants: the variants by name.
@@ -83,7 +83,7 @@ def interleaved(
 
 
 def ratios(seconds: Mapping[str, Sequence[float]], reference: str) -> dict[str, list[float]]:
-    """Each other variant's duration over the reference's in the same round."""
+    """The duration of every other variant over the reference's in the same round."""
     return {
         name: [a / b for a, b in zip(values, seconds[reference], strict=True)]
         for name, values in seconds.items()

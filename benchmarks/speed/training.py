@@ -1,4 +1,4 @@
-"""A task as `vcl-radial run` trains it, and the same in the shortest loop."""
+"""A task as `vcl-radial run` trains it, and the same task in the shortest loop."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ STEP, EPOCH, FIXED = "seconds per step", "seconds per epoch", "fixed seconds per
 
 
 class Epochs:
-    """Seconds of the epochs of a training, and of the rest."""
+    """Seconds of the epochs of a training, and of its remaining work."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -39,9 +39,9 @@ class Epochs:
         self._ends.append(self._clock())
 
     def measure(self, train: Callable[[], object]) -> tuple[int, dict[str, float]]:
-        """Number of epochs (at least two), seconds per epoch, and seconds of the rest.
+        """Number of epochs (at least two), seconds per epoch, and seconds of the remaining work.
 
-        The first epoch's start is not noted: it counts like the others.
+        The start of the first epoch is not recorded: the epoch takes as long as later epochs.
         """
         self._ends.clear()
         started = self._clock()
@@ -60,7 +60,7 @@ class Training:
         method: a name of `baselines/`.
         keys: changed keys of the recipe and the stream, as for `--set`.
         setting: the setting with data, device and clock.
-        tuned: whether the recipe is the tuned one of the benchmark, as for `--tuned`.
+        tuned: whether the recipe has the benchmark's tuned settings, as for `--tuned`.
     """
 
     def __init__(self, method: str, keys: Keys, setting: Setting, *, tuned: bool = False) -> None:

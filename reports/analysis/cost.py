@@ -1,7 +1,7 @@
 """Parameters, epoch time, cost of a prediction and support (the blog's table).
 
-The blog's table, measured. All methods share one network; its layers are the suite's own for the
-posteriors, plain ones elsewhere.
+This measures the blog's table. All methods share one network; its layers are the suite's layers for
+the posteriors, and plain layers for the other methods.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The methods whose cost is compared, on two networks: how each trains and predicts."""
+"""The methods whose cost is compared, on two networks: training and prediction."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Batches = Sequence[tuple[Tensor, Tensor]]
 
 
 def perceptron(posterior: PosteriorSettings | None, drop: float = 0.0) -> nn.Module:
-    """784-400-400-10, Bayesian where there is a posterior, with dropout where it is asked for."""
+    """784-400-400-10, Bayesian if there is a posterior, with dropout if `drop` is above 0."""
     between = [nn.ReLU(), *([nn.Dropout(drop)] if drop else [])]
     layers = PointLinear(784, 400), *between, PointLinear(400, 400), *between, PointLinear(400, 10)
     return to_bayesian(nn.Sequential(nn.Flatten(), *layers), posterior, inplace=True)
@@ -53,7 +53,7 @@ ARCHITECTURES: dict[str, Architecture] = {"MLP": perceptron, "convolutions": con
 
 @dataclass
 class Member:
-    """A method's networks, how they train for an epoch and what one draw of them is."""
+    """A method's networks, their training for an epoch, and a draw from them."""
 
     networks: Sequence[nn.Module]
     train: Callable[[], object]
@@ -79,7 +79,7 @@ def make(method: str, architecture: Architecture, x: Tensor, y: Tensor) -> Membe
     members = [architecture(None, 0.0) for _ in range(K)]
     if method == ENSEMBLE:
         return Member(members, lambda: _epoch(members, batches), weights)
-    # A chain moves one network; the others stand for the states of it that are kept.
+    # A chain moves one network; the other networks stand for stored states of the chain.
     return Member(members, lambda: _langevin_epoch(members[0], batches, len(x)), weights)
 
 
@@ -115,7 +115,7 @@ def predict(member: Member, x: Tensor) -> Tensor:
 
 @torch.no_grad()
 def values_of_a_weight(method: str, member: Member, draws: int) -> int:
-    """How many different values one weight takes in as many draws."""
+    """The number of different values that one weight takes in `draws` draws."""
     first = next(p for n in member.networks for p in n.parameters()).flatten()[:1]
     if method in _FAMILIES:
         block = posterior_blocks(member.networks[0], [0])[0]

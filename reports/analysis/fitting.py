@@ -1,4 +1,4 @@
-"""Training of a Bayesian network as the suite's own runs do it, one epoch at a time."""
+"""Training of a Bayesian network as in the suite's runs, one epoch at a time."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Recipe:
     Attributes:
         epochs: passes over the data.
         batch_size: images in a step; an incomplete batch is left out.
-        learning_rate: Adam's, of the means.
-        rho_learning_rate: Adam's, of rho, where sigma = softplus(rho).
+        learning_rate: Adam's learning rate for the means.
+        rho_learning_rate: Adam's learning rate for rho, where sigma = softplus(rho).
         samples: draws of the weights in a step.
     """
 
@@ -34,9 +34,9 @@ class Recipe:
 
 
 def fit(network: nn.Module, x: Tensor, y: Tensor, recipe: Recipe) -> Iterator[int]:
-    """Minimise the mean NLL + KL(q || p) / N; yields the number of each epoch that is done.
+    """Minimise the mean NLL + KL(q || p) / N; yield the number of each finished epoch.
 
-    Between two epochs the network is as any other: it can be measured, and draws its own weights.
+    Between two epochs the network is an ordinary network: it draws weights and can be measured.
 
     Args:
         network: maps inputs `[B, ...]` to logits `[B, C]` under a fresh draw of the weights.

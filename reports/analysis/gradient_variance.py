@@ -165,7 +165,7 @@ def _measure(
 def _curve(
     panel: str, name: str, x: Sequence[float], values: Sequence[tuple[float, float]]
 ) -> Curve:
-    # A band that reached 0 could not be drawn on a logarithmic axis.
+    # A logarithmic axis cannot show a band that reaches 0.
     low = [max(value - 2 * error, value / 10) for value, error in values]
     high = [value + 2 * error for value, error in values]
     return Curve(panel, name, list(x), [value for value, _ in values], low, high)

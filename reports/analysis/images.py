@@ -1,4 +1,4 @@
-"""The images of the analyses, which are small, so that a picture takes minutes."""
+"""The images of the analyses; they are small, so that a figure takes minutes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Images:
         test_x: float32 [M, D] or [M, 3, H, W].
         test_y: int64 [M].
         classes: number of classes.
-        real: whether they are photographs, and not drawn.
+        real: whether the images are photographs, not drawn.
     """
 
     description: str
@@ -47,8 +47,8 @@ def load_images(setting: Setting) -> Images:
     """The first 1,500 training and 1,000 test images of a data set; nothing is downloaded.
 
     Fashion-MNIST where a data folder is named (on the command line or by `VCL_RADIAL_DATA`), else
-    scikit-learn's digits. Images of 28x28 pixels are averaged over 2x2 pixels. The first images are
-    those of the published order, which is a random one.
+    scikit-learn's digits. Images of 28x28 pixels are averaged over 2x2 pixels. The published order
+    of the images is random; the first images in it are used.
 
     Raises:
         UserError: the named folder lacks files, or they are damaged.
@@ -74,14 +74,14 @@ def load_images(setting: Setting) -> Images:
 
 
 def load_eyes(setting: Setting, size: int, patients: int) -> Images:
-    """Fundus photographs, referable or not, parted between patients as the track does.
+    """Fundus photographs, referable or not, split between patients as in the track.
 
     APTOS where a data folder is named, else drawn pictures.
 
     Args:
-        setting: the setting, whose seed is that of the split.
+        setting: the setting; its seed is the seed of the split.
         size: pixels along an edge.
-        patients: number of patients to draw, two pictures of each.
+        patients: number of patients to draw, with two pictures per patient.
 
     Raises:
         UserError: the named folder does not exist.

@@ -8,7 +8,7 @@ weight's noise (||mu - mu_p|| = m sigma for a radial group, m tau sqrt(D) for a 
     Eq. 44             m^2 / 2,   which leaves the Jacobian term out
 
 with G(m) = E log sqrt(m^2 + r^2) - E log |r|: a cone at 0, G'(0) = sqrt(pi/2), and log m far away.
-All are computed by the suite's own `kl`.
+The suite's `kl` computes all of them.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ _SHIFTS = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 def shift_penalty(family: type[Posterior], D: int, m: float) -> float:
     """KL in nats per weight of a group to its prior, with means moved by m of a weight's noise.
 
-    Posterior and prior have one scale; the direction of the shift is (1, ..., 1) / sqrt(D), and
-    with one scale no direction differs from another.
+    Posterior and prior have one scale, so that the direction of the shift does not matter; it is
+    (1, ..., 1) / sqrt(D).
     """
     scale = torch.full((D,), family.scale_for_weight_noise(1.0, D), dtype=torch.float64)
     prior = family(torch.zeros(D, dtype=torch.float64), scale)
@@ -63,8 +63,8 @@ def scale_penalty(family: type[Posterior], D: int, s: float) -> float:
 def estimate(D: int, m: float, draws: int) -> tuple[Tensor, Tensor]:
     """KL estimates from single draws, and their gradients' squared errors; [draws] each.
 
-    The errors are ||g - E g||^2 / ||E g||^2, where g is the gradient in the means of one draw's
-    estimate and E g that of the closed form.
+    The errors are ||g - E g||^2 / ||E g||^2, where g is the gradient of one draw's estimate in the
+    means, and E g the gradient of the closed form.
     """
     scale = torch.full((D,), math.sqrt(D), dtype=torch.float64)
     prior = Radial(torch.zeros(D, dtype=torch.float64), scale)
@@ -86,8 +86,8 @@ def estimate(D: int, m: float, draws: int) -> tuple[Tensor, Tensor]:
 def gradient_noise(D: int, m: float) -> float:
     """E ||g - E g||^2 / ||E g||^2 of one draw's gradient in the means, to leading order in 1/D.
 
-    With z_p = m n + u r, whose parts are orthogonal, g is z_p + (D - 1) z_p / ||z_p||^2; the
-    second part decides, and
+    With z_p = m n + u r, whose parts are orthogonal, g is z_p + (D - 1) z_p / ||z_p||^2; the second
+    part dominates, and
 
         E ||g||^2 = (D - 1)^2 E 1/(m^2 + r^2) = (D - 1)^2 G'(m) / m,   ||E g|| = (D - 1) G'(m) + m
 

@@ -48,7 +48,7 @@ def analyse(setting: Setting) -> Analysis:
 
 
 def ratio_at_equal_sigma(weights: int, radii: int) -> float:
-    """What the mean distances to the mean of a Gaussian and a radial network have as their ratio.
+    """Ratio of the mean distances to the mean of a Gaussian and a radial network.
 
     sqrt(D) / E chi(L)   for D weights in all, L radii (one for a layer) and one sigma, since
     ||w - mean||^2 is about D sigma^2 under the Gaussian, and sigma^2 sum of r_l^2 under the radial

@@ -51,7 +51,7 @@ def radial_density(r: npt.ArrayLike) -> npt.NDArray[np.float64]:
 
 
 def distances(family: type[Posterior], D: int, draws: int) -> Tensor:
-    """||w - mean|| / sigma of draws of the suite's own posterior over D weights, `[draws]`."""
+    """||w - mean|| / sigma of draws from the suite's posterior over D weights, `[draws]`."""
     posterior = family(torch.zeros(D), torch.ones(D))
     return in_blocks(lambda n: posterior.sample(n).norm(dim=-1), D, draws)
 
@@ -63,13 +63,13 @@ def distances_between(family: type[Posterior], D: int, pairs: int) -> Tensor:
 
 
 def in_blocks(numbers: Callable[[int], Tensor], D: int, draws: int) -> Tensor:
-    """Numbers `[draws]` of draws of D weights, made as many at a time as memory holds."""
+    """Numbers `[draws]` from draws of D weights, computed in blocks that fit into memory."""
     block = max(1, int(2e6 / D))
     return torch.cat([numbers(min(block, draws - i)) for i in range(0, draws, block)]).double()
 
 
 def analyse(setting: Setting) -> Analysis:
-    """Draw the densities for one layer, the parts of Eq. 6, and what grows with D."""
+    """Draw the densities for one layer, the parts of Eq. 6, and the distances that grow with D."""
     numbers = _NUMBERS / 30 if setting.quick else _NUMBERS
     sizes = SIZES[:-1] if setting.quick else SIZES
     curves = [*_densities(400 if setting.quick else 2000), *_parts()]
@@ -153,7 +153,7 @@ def _densities(draws: int) -> list[Curve]:
         Curve(_EQUAL_SIGMA, "radial", near.tolist(), radial_density(near).tolist()),
         _histogram(_EQUAL_SIGMA, "Gaussian, draws", gaussian, 0.35),
         _histogram(_EQUAL_SIGMA, "radial, draws", radial, 0.35),
-        # In units of sqrt(D) tau, which is the radial's sigma.
+        # In units of sqrt(D) tau, which is the radial posterior's sigma.
         Curve(
             _EQUAL_NOISE,
             "Gaussian",

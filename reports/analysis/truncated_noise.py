@@ -1,7 +1,8 @@
 """Mean-field VI trained on truncated Gaussian noise (AISTATS Fig. 11).
 
-The noise of each weight is drawn from N(0, 1) given |noise| <= t; the KL stays that of the whole
-Gaussian. The estimate of the NLL is biased, and less noisy: the variance of the noise is
+The noise of each weight is drawn from N(0, 1) given |noise| <= t; the KL is still the KL of the
+untruncated Gaussian. The estimate of the NLL is biased, and less noisy: the variance of the noise
+is
 
     1 - 2 t phi(t) / (2 Phi(t) - 1)
 
@@ -46,14 +47,15 @@ _AS_TRAINED, _POSTERIOR = "predicting with the truncated noise", "predicting wit
 
 
 class TruncatedGaussian(Gaussian):
-    """A Gaussian whose draws keep |noise| <= threshold; its density and KL are the whole one's."""
+    """A Gaussian whose draws have |noise| <= threshold; density and KL are not truncated."""
 
     threshold: float = math.inf
 
     def noise(self, n: int, generator: torch.Generator | None = None) -> Tensor:
         """Draw n times from N(0, 1) given |noise| <= threshold, shape [n, ..., D].
 
-        By the inverse of the distribution function: the same as drawing until one is accepted.
+        Draws use the inverse of the distribution function, which is equivalent to rejection
+        sampling.
         """
         if math.isinf(self.threshold):
             return super().noise(n, generator)
@@ -160,7 +162,7 @@ def analyse(setting: Setting) -> Analysis:
 def train_and_score(
     images: Images, threshold: float, samples: int, seed: int
 ) -> tuple[Score, Score]:
-    """Train with truncated noise; score with it, and with the whole posterior."""
+    """Train with truncated noise; score with truncated noise and with the posterior."""
     with seeded_rng(seed, torch.device("cpu")):
         network = MLP(
             images.train_x.shape[1],
@@ -206,7 +208,7 @@ def _truncation(threshold: float) -> str:
 
 
 def _gain(curve: Curve) -> tuple[float, float]:
-    """The best of the truncations against none, and that truncation."""
+    """The gain of the best truncation over no truncation, and this truncation."""
     gains = {float(t): y - curve.y[-1] for t, y in zip(curve.x, curve.y, strict=True)}
     best = max(gains, key=lambda t: gains[t])
     return gains[best], best

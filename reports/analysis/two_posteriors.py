@@ -1,7 +1,7 @@
 """One network trained with a Gaussian and with a radial posterior, watched at every stage.
 
-The runs behind Fig. 7 of the AISTATS paper and Fig. 8 of the arXiv version, which are of one run
-there too. They are made once for both.
+The runs behind Fig. 7 of the AISTATS paper and Fig. 8 of the arXiv version, which also show one
+run. The runs are made once for both figures.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ CHANNELS, QUICK_CHANNELS = 10, 2
 """Channels of the VGG: 5/8 of the small network's 16, as the paper has 5/8 of VGG-16's 64."""
 SIZE, QUICK_SIZE = 64, 32
 PATIENTS, QUICK_PATIENTS = 1000, 40
-"""Number of patients with drawn pictures, if no data folder is named."""
+"""Number of patients in drawn pictures, if no data folder is named."""
 INITIAL_RHO = -6.0
 FULL = Recipe(epochs=96, batch_size=64, learning_rate=2e-3, rho_learning_rate=2e-3, samples=4)
 QUICK = Recipe(epochs=24, batch_size=16, learning_rate=2e-2, rho_learning_rate=2e-2, samples=1)
@@ -66,7 +66,7 @@ class Stage(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Histories:
-    """The stages of every run, and what was trained."""
+    """The stages of every run, and a description of the training."""
 
     stages: dict[str, list[Stage]]
     images: Images
@@ -86,7 +86,7 @@ class Histories:
         }
 
     def curve(self, panel: str, name: str, field: str, **ends: str) -> Curve:
-        """One quantity over the epochs, perhaps with a band between two others."""
+        """One quantity over the epochs, optionally with a band between two other quantities."""
         fields = {"x": "epoch", "y": field} | ends
         stages = self.stages[name]
         values = {part: [float(getattr(s, of)) for s in stages] for part, of in fields.items()}
@@ -95,7 +95,7 @@ class Histories:
 
 @lru_cache(maxsize=1)
 def train_both(setting: Setting) -> Histories:
-    """Train with either posterior, and with a radial one whose rho is not held back by its step.
+    """Train with both posteriors, and with a radial posterior whose rho has a larger step size.
 
     Raises:
         UserError: the named data folder does not exist.
@@ -113,7 +113,7 @@ def train_both(setting: Setting) -> Histories:
     stages: dict[str, list[Stage]] = {}
     weights = radii = 0
     for name, (family, fit_recipe) in recipes.items():
-        # All networks have one start and one order of images.
+        # All networks have the same initial weights and the same order of images.
         with seeded_rng(setting.seed, torch.device("cpu")):
             network = VGG(
                 channels,
@@ -149,7 +149,7 @@ def measure(network: nn.Module, images: Images, batch_size: int, epoch: int, see
 
     Args:
         network: a Bayesian network.
-        images: the images; those of the training set are used.
+        images: the images; only training images are used.
         batch_size: size of the batch of first images whose gradient is taken.
         epoch: number of trained epochs.
         seed: seed of the draws.

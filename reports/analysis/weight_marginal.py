@@ -59,7 +59,7 @@ def _integral(w: float, D: int, radial: Callable[[float], float], per_radius: bo
     if D == 1:  # u is +1 or -1
         return radial(w) / 2
     log_c = math.lgamma(D / 2) - math.lgamma((D - 1) / 2) - math.log(math.pi) / 2
-    # t = exp(-y) spreads what happens near t = 0, where all is when D is large.
+    # t = exp(-y) resolves the region near t = 0, where the whole integral is if D is large.
 
     def integrand(y: float) -> float:
         t = math.exp(-y)
@@ -69,7 +69,7 @@ def _integral(w: float, D: int, radial: Callable[[float], float], per_radius: bo
 
     start, end = -math.log(math.pi / 2), -math.log(max(w, 1e-12) / 40)
     typical = max(start, min(end, math.log(D) / 2))
-    # The error that is allowed is relative: far out the whole is below quad's absolute one.
+    # The tolerance is relative: far out the whole integral is below quad's absolute tolerance.
     value, _ = integrate.quad(
         integrand, start, end, points=(typical,), limit=400, epsabs=0.0, epsrel=1e-9
     )
@@ -77,13 +77,13 @@ def _integral(w: float, D: int, radial: Callable[[float], float], per_radius: bo
 
 
 def draws(D: int, n: int) -> npt.NDArray[np.float64]:
-    """Draw n times the first weight of a group of the suite's own `Radial`, sigma = 1."""
+    """Draw n times the first weight of a group of the suite's `Radial`, sigma = 1."""
     posterior = Radial(torch.zeros(D), torch.ones(D))
     return in_blocks(lambda count: posterior.sample(count)[:, 0], D, n).numpy()
 
 
 def analyse(setting: Setting) -> Analysis:
-    """Draw the density, and its tails at equal sigma and in the weight's own units."""
+    """Draw the density, and its tails at equal sigma and in standard deviations of the weight."""
     n = 200_000 if setting.quick else 4_000_000
     points = 61 if setting.quick else 241
     samples = draws(FIG_9, n)
@@ -121,7 +121,7 @@ def analyse(setting: Setting) -> Analysis:
 
 
 def _densities(samples: npt.NDArray[np.float64], points: int) -> list[Curve]:
-    # Fine near the pole, and never at it.
+    # The grid is fine near the pole, but excludes it.
     half = np.concatenate([np.geomspace(1e-4, 0.05, points // 4), np.linspace(0.055, 3, points)])
     x = np.concatenate([-half[::-1], half])
     edges = np.linspace(-3, 3, 121)

@@ -37,7 +37,7 @@ Row = dict[str, str]
 Name = tuple[str, ...]
 Settings = dict[str, Any]
 Done = Mapping[Name, Sequence[Row]]
-"""The rows of all cells that are done, by their names."""
+"""The rows of all finished cells, by their names."""
 
 
 @dataclass(frozen=True)
@@ -53,16 +53,16 @@ class Cell:
 
     @property
     def name(self) -> Name:
-        """What its rows begin with."""
+        """The name of the cell: the first columns of its rows."""
         texts = (f"{key}={json.dumps(value)}" for key, value in sorted(self.settings.items()))
         kind = (self.block, Path(self.benchmark).stem, Path(self.method).stem)
         return *kind, " ".join(texts), self.evaluate_on, str(self.seed)
 
     @property
     def keys(self) -> Settings:
-        """The settings as `vcl-radial run --set` takes them."""
+        """The settings, in the form of `vcl-radial run --set`."""
         keys = {key: v for key, v in self.settings.items() if key not in ("search", "resplit")}
-        if "sigma" in keys:  # a benchmark's own noise of a weight would take its place
+        if "sigma" in keys:  # initial_noise of a benchmark would take its place
             rho = math.log(math.expm1(keys.pop("sigma")))
             keys |= {"initial_rho": rho, "initial_noise": None}
         if self.settings.get("resplit"):
@@ -78,7 +78,7 @@ class Block(NamedTuple):
 
     @property
     def file(self) -> str:
-        """The results."""
+        """The name of the file of results."""
         return f"{self.name}-{self.table['title'].replace(' ', '-')}.csv.gz"
 
 
@@ -88,7 +88,7 @@ def blocks_of(path: Path) -> list[Block]:
 
 
 def settings_of(cells: Mapping[str, Any]) -> Iterator[Settings]:
-    """All combinations of a grid, or the points of searches, with what is fixed."""
+    """All combinations of a grid, or the points of searches, with the fixed settings."""
     fixed, grid = cells.get("fixed", {}), cells.get("grid", {})
     if "search" not in cells:
         for values in itertools.product(*grid.values()):
@@ -115,13 +115,13 @@ def _value(choices: Any, u: float) -> Any:
 
 
 def cells_of(block: Block, path: Path, done: Done, *, to_count: bool = False) -> list[Cell]:
-    """The cells of a block; of one that takes the best settings of searches, once these are done.
+    """The cells of a block; if it takes the best settings of searches, after these are finished.
 
     Args:
         block: a block of the queue.
         path: path of the queue, in the folder of the benchmarks' and methods' files.
         done: the rows of all cells.
-        to_count: take some point of each search that is not done in the place of the best one.
+        to_count: for a search that is not finished, take any point in place of the best point.
     """
 
     def located(name: str) -> str:

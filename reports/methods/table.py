@@ -1,4 +1,4 @@
-"""Which method runs in which track, found out by planning and making a small run of each."""
+"""Which method runs in which track: a small run of every method is planned and made."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SMALL_RUNS = {
         },
     ),
     "regression": SmallRun("diabetes-sequence", {"steps": 10, "eval_samples": 4}),
-    # Its table is downloaded, so that its methods are planned and not made.
+    # The table would be downloaded, so the methods are only planned, not made.
     "bandits": SmallRun(
         "bandit-mushroom", {"data.rounds": 40, "steps": 10, "learning_rate": 1e-3}, has_data=False
     ),
@@ -49,7 +49,7 @@ SMALL_RUNS = {
 
 @cache
 def methods_by_track() -> Mapping[str, Mapping[str, str]]:
-    """For each method, by track, an empty text if it runs there, or why it does not."""
+    """For each method and track, an empty text if the method runs there, or the reason why not."""
     recipes: dict[str, str] = {}
     for name in catalogue.names("method"):
         recipes.setdefault(recipe_for(name).strategy, name)

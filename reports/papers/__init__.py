@@ -1,4 +1,4 @@
-"""What the papers' figures share: their settings, their records and their pages.
+"""Shared parts of the papers' figures: settings, records and pages.
 
 A page is a package beside its data, and its docstring is the title and the introduction. A module
 of it with a function `analyse(setting: Setting) -> Analysis` is a figure, found by its name; the

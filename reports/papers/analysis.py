@@ -1,4 +1,4 @@
-"""What a figure is computed with, and what it gives."""
+"""The setting of a figure, and its results."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from vcl_radial.runs.sections import Claim, Table
 
 @dataclass(frozen=True)
 class Setting:
-    """What a figure is computed with.
+    """The setting of a figure.
 
     Attributes:
         seed: seed of all random numbers.
-        quick: a coarse look in under 20 seconds.
+        quick: whether to compute coarsely, in under 20 seconds.
         data_dir: the folder of image data that was named on the command line.
         say: called with each line of progress; the default ignores it.
-        command: in words, to stand with the results.
+        command: the text of the command, to store with the results.
         seeds: number of seeds of trained networks, from `seed` on.
         methods: methods of the runs of a figure; none for all.
         settings: keys and values of `--set`, for figures whose runs have them.
@@ -46,15 +46,15 @@ class Setting:
 
 @dataclass(frozen=True, kw_only=True)
 class Findings:
-    """What a page says of a figure.
+    """The texts of a page about a figure.
 
     Attributes:
         title: title of picture and page.
         source: the published figures.
-        shown: what is drawn and how it was computed, paragraph by paragraph.
-        settings: names and values of what was chosen: sizes, data, learning rates.
-        claims: published beside ours.
-        notes: what else there is to see, in numbers.
+        shown: description of the picture and of its computation, in paragraphs.
+        settings: names and values of the settings: sizes, data, learning rates.
+        claims: published claims beside our results.
+        notes: further observations, with numbers.
         tables: tables below the claims.
     """
 
@@ -82,7 +82,7 @@ class Analysis(Findings):
 
 @dataclass(frozen=True, kw_only=True)
 class Record(Findings):
-    """A figure without its picture and curves, and where it comes from.
+    """A figure without its picture and curves, and its origin.
 
     Attributes:
         command: command that made it.
@@ -96,5 +96,5 @@ class Record(Findings):
 
     @classmethod
     def of(cls, done: Analysis, **origin: Any) -> Record:
-        """The record of a figure that is done; `origin` are the attributes of a record alone."""
+        """The record of a finished figure; `origin` holds the attributes that only a record has."""
         return cls(**{f.name: getattr(done, f.name) for f in fields(Findings)}, **origin)

@@ -40,7 +40,7 @@ class Page:
 
     @property
     def folder(self) -> Path:
-        """Where the page goes unless another folder is named, in a checkout."""
+        """The default folder of the page, in a checkout."""
         return Path(*self.package.__name__.split("."))
 
     @property
@@ -65,7 +65,7 @@ class Page:
 @lru_cache(maxsize=1)
 def pages() -> dict[str, Page]:
     """The pages by name."""
-    with quiet():  # of what the modules import
+    with quiet():  # hide warnings of imports
         return {name: _page(name, import_module(package)) for name, package in PAGES.items()}
 
 
@@ -81,7 +81,7 @@ def figures() -> dict[str, Page]:
 
 
 def members(words: Sequence[str]) -> list[str]:
-    """The figures that words of the command line stand for: all, those of a page, or one; once."""
+    """The figures that arguments name (`all`, a page or a figure), without duplicates."""
     meant = {"all": [*figures()]} | {name: [*page.figures] for name, page in pages().items()}
     return list(dict.fromkeys(name for word in words for name in meant.get(word, [word])))
 

@@ -23,21 +23,20 @@ from vcl_radial.system.quiet import quiet
 
 
 def compute_all(names: Sequence[str], to: Path | None, setting: Setting) -> None:
-    """Compute figures one after the other; what is done is written before the next begins.
+    """Compute figures one after the other; each figure is written before the next one begins.
 
     Args:
         names: names of figures.
-        to: the folder for NAME.png, .svg, .csv.gz and .json, and `README.md` about all that it
-            holds; figures that were computed before stay. None for the folder of each figure's
-            page.
-        setting: of all of them, with the command in words.
+        to: the folder for NAME.png, .svg, .csv.gz and .json, and `README.md` about all figures in
+            it; figures that were computed before stay. None for the folder of each figure's page.
+        setting: the setting of all figures, with the text of the command.
 
     Raises:
         UserError: the data cannot be read or a result not written.
         Diverged: a loss is no longer a finite number.
     """
     processor.prepare(threads=1)
-    # Before anything is written: the page itself may lie in the checkout whose state this reports.
+    # Before anything is written: the page may lie in the checkout whose state is recorded.
     described = environment.describe("cpu", 1)
     pages = figures()
     folders = {name: to or pages[name].folder for name in names}
@@ -62,7 +61,7 @@ def compute_all(names: Sequence[str], to: Path | None, setting: Setting) -> None
 
 
 def compute(name: str, setting: Setting) -> Analysis:
-    """One figure, on randomness of its own: the same whatever came before it."""
+    """Compute one figure with isolated random numbers, independent of earlier figures."""
     with quiet(), seeded_rng(setting.seed, torch.device("cpu")):
         done: Analysis = figures()[name].modules[name].analyse(setting)
     return done

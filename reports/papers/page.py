@@ -15,7 +15,7 @@ from vcl_radial.runs.sections import Claim, claims_table
 
 
 def to_text(claims: Sequence[Claim]) -> str:
-    """Published beside ours, for the terminal."""
+    """Published claims beside ours, for the terminal."""
     return "\n".join(f"  {c.published}\n    {c.ours}\n    {c.conclusion}" for c in claims)
 
 

@@ -17,7 +17,7 @@
                     levels         horizontal lines in the legend: y, text
                     texts          x, y, text, colour
 
-Every text is a format string, as in `reports.papers.texts`; so a number may be one, too.
+Every text is a format string, as in `reports.papers.texts`; a number may also be one.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def draw(module: str, curves: Sequence[Curve], numbers: Table) -> Figure:
 
 
 def _look(looks: Table, name: str) -> dict[str, Any]:
-    """The look of a name: that of the first pattern it has."""
+    """The look of a name: the look of the first pattern that matches."""
     look = next(dict(look) for pattern, look in looks.items() if fnmatchcase(name, pattern))
     look["colour"] = COLOURS.get(look["colour"], look["colour"])
     return look
@@ -130,7 +130,7 @@ def _draw_curves(axes: Axes, drawn: Sequence[Table], looks: Table, curves: Seque
 
 
 def _draw_curve(axes: Axes, curve: Curve, look: dict[str, Any]) -> None:
-    """Draw a curve; its last point, where that is at infinity, as a dotted line across."""
+    """Draw a curve; a last point at infinity becomes a dotted line across the panel."""
     colour, kind, end = look.pop("colour"), look.pop("kind", "line"), look.pop("end", "")
     if "dash" in look:
         look["linestyle"] = DASHES[look.pop("dash")]
@@ -170,7 +170,7 @@ def _draw_rows(axes: Axes, curve: Curve, colour: str, place: float) -> None:
 
 
 def _finish(axes: Axes, panel: Table) -> None:
-    """Scales, limits and texts of a panel, once its curves are drawn."""
+    """Set scales, limits and texts of a panel, after its curves are drawn."""
     for level in panel.get("levels", ()):
         across = axes.axhline(float(level["y"]), color=QUIET_INK, linewidth=0.8)
         across.set(linestyle=DASHED, label=level["text"])

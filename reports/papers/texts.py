@@ -24,12 +24,12 @@ from vcl_radial.runs.sections import Claim
 
 @dataclass(frozen=True)
 class Undecided:
-    """A rule of claims that a setting cannot decide; what was seen stands beside the reason.
+    """A rule for claims that a setting cannot decide; the page shows the reason and the result.
 
     Attributes:
         verdict: no evidence, or not comparable.
-        reason: what keeps the setting from deciding.
-        alike: whether it holds here nevertheless.
+        reason: why the setting cannot decide.
+        alike: whether the claim holds here nevertheless.
     """
 
     verdict: Verdict
@@ -42,7 +42,7 @@ Rule: TypeAlias = bool | Verdict | Undecided
 
 
 def of_one_run(alike: bool) -> Undecided:
-    """The rule of networks that are trained once: without a spread, no number decides a claim."""
+    """The rule for networks that are trained once: without a spread, no number decides a claim."""
     return Undecided(Verdict.NO_EVIDENCE, "one run of each method", alike)
 
 
@@ -68,7 +68,7 @@ def filled(texts: Any, numbers: Mapping[str, Any]) -> Any:
 
 
 def fill(module: str, numbers: Mapping[str, Any], rules: Mapping[str, Rule]) -> dict[str, Any]:
-    """The fields of `Findings` but for tables.
+    """The fields of `Findings` except tables.
 
     Args:
         module: the file of the module, beside which the texts lie.
@@ -100,7 +100,7 @@ def _claim(texts: Mapping[str, str], rule: Rule) -> Claim:
 
 
 class _Several(tuple[Any, ...]):
-    """Numbers that a format string prints one after the other."""
+    """Numbers that a format string prints with commas between them."""
 
     def __format__(self, form: str) -> str:
         return ", ".join(format(value, form) for value in self)

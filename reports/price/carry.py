@@ -3,8 +3,9 @@
     (w P + G) m = w P m_0 + B,    P <- shape(P + G)
 
 with m_0 and P the last mean and precision in units of the noise precision tau, G and B the sums of
-the task, and w the weight of the prior: at 1 this is Bayes' rule within the shape, above it the
-past is held more firmly than the shape says. Bayes' rule with the full P is exact.
+the task, and w the weight of the prior. With w = 1 this is Bayes' rule within the shape; with a
+larger w the past counts more than the shape's precision implies. Bayes' rule with the full P is
+exact.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ class Carried(ABC):
 
     Attributes:
         mean: mean of the weights, `[D, C]`.
-        held: a root of w P + G of the task, whose optimum is the mean.
+        held: a root of w P + G of the task; the mean is the optimum for this precision.
     """
 
     mean: Tensor
@@ -83,16 +84,16 @@ class Carried(ABC):
         """KL(q || p) to the exact posterior p, over all weights, in nats."""
 
     def outputs_without(self, points: Points) -> Tensor:
-        """Outputs of points of the task, as `outputs`, from all points but each one, `[n, C]`.
+        """Leave-one-out `outputs` `[n, C]` of the task's points: each from all other points.
 
-        m'phi - h y with h of the precision whose optimum m is; see
+        m'phi - h y, with h from the precision whose optimum is m; see
         `vcl_radial.methods.bayes_linear`.
         """
         h = quadratic(self.held, points.phi)[:, None]
         return points.phi.double() @ self.mean - h * unit_vectors(points.y, self.mean.shape[1])
 
     def _shift(self, exact: CarriedGaussian, noise: float) -> float:
-        """Part of the divergence by the distance of the mean from the exact one, in nats."""
+        """Part of the divergence from the distance between the mean and the exact mean, in nats."""
         away = self.mean - exact.mean
         return float(noise / 2 * (away * (exact.precision @ away)).sum())
 
@@ -142,7 +143,7 @@ class CarriedRadial(Carried):
     noise: float
 
     def outputs(self, points: Points) -> Tensor:
-        """The variance of a target follows from that of the mean output."""
+        """The variance of a target follows from the variance of the mean output."""
         phi = points.phi.double()
         variance = 1 + self.noise * (phi.square() @ self.variance.mean(1))
         return phi @ self.mean / variance[:, None]

@@ -37,7 +37,7 @@ from vcl_radial.runs.folder import check_page, make_folder, write_atomically
 from vcl_radial.system import processor
 
 RESULTS = "results.csv.gz"
-"""The table of a folder: lines of `measure` with their command, settings, commit, processor and
+"""The table of a folder: the lines of `measure`, with command, settings, commit, processor and
 seconds."""
 
 PAGE = "README.md"

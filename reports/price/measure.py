@@ -28,7 +28,7 @@ WEIGHTS = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1e3, 1e4, 1e5)
 """Weights of the prior to choose from."""
 
 RADIAL_WEIGHTS = (1.0, 10.0, 30.0, 100.0, 300.0, 1e3)
-"""Weights of the prior for posteriors whose optimum is searched for."""
+"""Weights of the prior for posteriors whose optimum is found numerically."""
 
 RADIAL = tuple(
     RadialShape(grouping, corrected)
@@ -45,7 +45,7 @@ class Candidate(NamedTuple):
 
     Attributes:
         name: name of the shape.
-        numbers: how many numbers are carried beside the means.
+        numbers: number of values that are carried beside the means.
         weights: weights of the prior to choose from.
         posteriors: function of the weight: the posterior after every task.
     """
@@ -64,7 +64,7 @@ def shapes(d: int) -> list[Shape]:
 
 
 def candidates(stream: LinearStream, model: Model) -> Iterator[Candidate]:
-    """Every shape: Gaussian ones, and radial ones by unit and, for several outputs, by layer."""
+    """All shapes: Gaussian shapes, and radial shapes by unit and, for several outputs, by layer."""
     for shape in shapes(model.d):
         weights = (1.0,) if shape is FULL else WEIGHTS
         posteriors = partial(carry, stream, model, precisions(stream, model, shape))
@@ -88,13 +88,14 @@ def measure(
         say: called with progress messages.
 
     Returns:
-        A line for every shape and weight. `scored_by` is a name of `reports.price.scores.SCORES`,
-        and `score` the mean over the test points of all tasks in the end; `two_tasks` is that on
-        held-out points after two tasks. `chosen` names the criterion that chose the weight: "two
-        tasks", "oracle" for the score itself, "both", or nothing. `forgetting` is the mean drop of
-        the score from the end of a task to the end, over all tasks but the last. KL in nats, NLL in
-        nats a point, ECE in per cent; NLL and ECE only for classes, for chosen weights and weight
-        1. For numbers they would measure how well the first task fits the noise of all.
+        One line per shape and weight. `scored_by` is a name of `reports.price.scores.SCORES`, and
+        `score` is the mean over the test points of all tasks at the end; `two_tasks` is the same
+        score on held-out points after two tasks. `chosen` names the criterion that chose the
+        weight: "two tasks", "oracle" for the score itself, "both", or nothing. `forgetting` is the
+        mean drop of the score from the end of a task to the end, over all tasks but the last. KL is
+        in nats, NLL in nats per point, ECE in per cent. NLL and ECE exist only for classes, for
+        chosen weights and weight 1: for numbers they would measure how well the noise of the first
+        task fits all tasks.
     """
     model, score = Model.of(stream.tasks[0].sums), SCORES[stream.score]
     *_, exact = carry(stream, model, precisions(stream, model, FULL))
@@ -142,7 +143,7 @@ def _scores(
 
 
 def _choose(rows: Sequence[dict[str, Any]], sign: int) -> set[float]:
-    """Mark the weights that are best by two tasks and by the end; the smallest wins ties.
+    """Mark the weights that are best after two tasks and at the end; the smallest wins ties.
 
     Returns:
         These two weights, and 1.
@@ -158,7 +159,7 @@ def _choose(rows: Sequence[dict[str, Any]], sign: int) -> set[float]:
 
 
 def _certainty(stream: LinearStream, after: Sequence[Carried] | None) -> dict[str, float]:
-    """NLL and calibration error of classes in the end; nan for numbers or without posteriors."""
+    """NLL and calibration error of classes at the end; nan for numbers or without posteriors."""
     if after is None or stream.score == "rmse":
         return {"nll": math.nan, "ece": math.nan}
     learned = [

@@ -1,4 +1,4 @@
-"""The page of a folder: tables, what they say in a sentence, and the picture."""
+"""The page of a folder: tables, a sentence on each, and the picture."""
 
 from __future__ import annotations
 
@@ -30,25 +30,26 @@ _FAMILIES = ("full", "rank", "blocks", "diagonal", "radial")
 
 
 def benchmarks(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
-    """The lines of every benchmark, those of all its tables together."""
+    """The lines of every benchmark; the lines of all its tables are together."""
     return {
         str(name): lines for name, lines in results.groupby(results["stream"].str.split("/").str[0])
     }
 
 
 def chosen(lines: pd.DataFrame, by: str) -> pd.DataFrame:
-    """The lines of a benchmark at the weights that one of two criteria chose.
+    """The lines of a benchmark at the weights that a criterion has chosen.
 
     Args:
         lines: lines of a benchmark.
         by: the criterion, "two tasks" or "oracle".
 
     Returns:
-        A line for every shape and seed: means over tables, and medians of KL and weight.
+        One line per shape and seed: means over tables, and medians of KL and weight.
     """
     kept = lines[lines["chosen"].isin([by, "both"])]
     over_tables = dict.fromkeys(("score", "forgetting", "nll", "ece", "bytes"), "mean")
-    # Nats grow with rows: a mean over tables of 300 and 40,000 rows would be that of the largest.
+    # Nats grow with rows: a mean over tables of 300 and 40,000 rows would depend only on the
+    # largest.
     over_tables |= {"kl": "median", "weight": "median"}
     return kept.groupby(["shape", "seed"], sort=False).agg(over_tables).reset_index()
 
@@ -128,7 +129,7 @@ def _rounded(value: float) -> str:
 
 
 def _differences(lines: pd.DataFrame, family: Family) -> dict[str, Difference]:
-    """Scores of the full shape and of radial ones minus the diagonal's, in pairs of seeds."""
+    """Scores of the full and the radial shapes minus the diagonal's score, in pairs of seeds."""
     scores = chosen(lines, "two tasks").pivot(index="seed", columns="shape", values="score")
     shapes = [FULL.name, *(radial.name for radial in RADIAL)] if DIAGONAL.name in scores else []
     return {
@@ -190,7 +191,7 @@ def draw(results: pd.DataFrame) -> Figure:
 
 
 def _draw_family(axes: Axes, means: pd.DataFrame, value: str, colour: str) -> None:
-    """Draw a dot for each shape, and a line through those that differ in size alone."""
+    """Draw one dot per shape, and a line through shapes that differ only in size."""
     if value == "kl":
         means = means[means["kl"] > 0]
     if means.index.str.startswith(("rank", "blocks")).all():

@@ -1,16 +1,17 @@
-"""A radial posterior of the linear model, by the variational optimum of every task.
+"""A radial posterior of the linear model: the variational optimum of every task.
 
     L(m, s) = tau / 2 [tr(m'G m) - 2 tr(B'm) + sum_ij G_ii s_ij^2 / n] + weight * KL(q || p)
 
 is what VCL minimises: the expected negative log-likelihood of the task and the divergence from the
 last posterior, with n the weights of a group, as a radial weight has the variance s^2 / n. The
-expectation is exact, so that no weight is drawn. With the corrected KL the optimum is searched for;
-with Eq. 44 it is in closed form, and the past counts 1 / n of what it does in Bayes' rule:
+expectation is exact, so that no weight is drawn. With the corrected KL the optimum is found
+numerically. With Eq. 44 it has a closed form, in which the past has 1 / n of its weight in Bayes'
+rule:
 
     (w Q + G) m = w Q m_0 + B,    s^2 = n / (tau (Q + diag G)),    Q = 1 / (tau s_0^2)
 
-The means are those of the optimum at the chosen weight of the prior, and the scales those at weight
-1 for these means: the weight sets the influence of the past, not its uncertainty.
+The means are the optimum at the chosen weight of the prior, and the scales are the optimum at
+weight 1 for these means: the weight sets the influence of the past, not its uncertainty.
 """
 
 from __future__ import annotations
@@ -36,9 +37,9 @@ class RadialShape:
     """A radial family over the weights of the model.
 
     Attributes:
-        grouping: "layer" for one radius of all weights, "unit" for one of every output's, "weight"
-            for one of every weight, which is a Gaussian.
-        corrected: whether the KL has its Jacobian term, or is Eq. 44 of the paper.
+        grouping: "layer" for one radius for all weights, "unit" for one radius per output, "weight"
+            for one radius per weight, which is a Gaussian.
+        corrected: whether the KL has the Jacobian term; otherwise it is Eq. 44 of the paper.
     """
 
     grouping: str
@@ -71,12 +72,12 @@ class RadialShape:
     def _held(self, prior: Posterior, sums: Sums, noise: float, weight: float) -> Tensor:
         """The product of weight and Q, the past's precision in units of the noise, `[D]`.
 
-        It is that of the prior's variances, were the prior Gaussian. Eq. 44 has ||a||^2 / 2 alone
-        for the means, which holds them with 1 / scale^2, one nth of the precision.
+        It is the precision of a Gaussian prior with the same variances. Eq. 44 has only ||a||^2 / 2
+        for the means, which holds them with 1 / scale^2, one nth of this precision.
         """
         d = len(sums.cross)
         variance = self.variances(prior, d) if self.corrected else self._scales(prior, d).square()
-        # At least what rounding needs, where scales have grown without limit.
+        # A minimum against rounding, where scales have grown without limit.
         least = 1e-10 * float(sums.squared.diagonal().mean())
         return (weight / (noise * variance.mean(1))).clamp(min=least)
 
@@ -132,7 +133,7 @@ class RadialShape:
             return start + moved
 
         def scales(grown: Tensor) -> Tensor:
-            # Bounded, so that no step of a line search meets infinity.
+            # Bounded, so that no step of a line search reaches infinity.
             return scale * (_BOUND * torch.tanh(grown / _BOUND)).exp()
 
         def loss(mean: Tensor, s: Tensor, at: float) -> Tensor:

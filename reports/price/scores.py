@@ -55,9 +55,9 @@ def nll_and_ece(
     that `vcl_radial.likelihoods.calibration` learns.
 
     Args:
-        learned: of every task, outputs over their spread of learned points `[n, C]`, predicted as
-            if these had not been learned, and their labels `[n]`.
-        tests: the same of test points.
+        learned: for every task, outputs over their spread at learned points `[n, C]`, predicted as
+            if these points had not been learned, and their labels `[n]`.
+        tests: the same at test points.
     """
     sharpness = Sharpness()
     for outputs, y in learned:

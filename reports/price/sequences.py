@@ -18,10 +18,10 @@ BENCHMARKS = (
 """Benchmarks that are measured by default."""
 
 METHOD = "bayes-linear"
-"""The method with the features, which has the exact posterior of the same model."""
+"""The method that has the features, and the exact posterior of the same model."""
 
 SETTINGS = {"regression": {"options.features": "random-relu", "options.units": 200}}
-"""Keys of the features by track, if they differ from the method's file."""
+"""Keys of the features, by track, where they differ from the method's file."""
 
 _HAS_ONE_TASK: dict[str, Callable[[Any], bool]] = {
     "continual": lambda spec: spec.stream.trained_tasks == 1,
@@ -36,7 +36,7 @@ def plan(benchmarks: Sequence[str], seeds: Sequence[int], settings: dict[str, An
 
     Args:
         benchmarks: names or paths of benchmarks.
-        seeds: seeds of each; a table's seed is its split.
+        seeds: seeds of every benchmark; a table's seed is its split.
         settings: keys of the method and the stream.
 
     Raises:
@@ -52,7 +52,7 @@ def _sequences(benchmark: str, seeds: Sequence[int], settings: dict[str, Any]) -
     planned = planning.plan(benchmark, [METHOD], seeds, {**SETTINGS.get(track, {}), **settings})
     if planned[0].recipe.options.get("features") == "first-task-body":
         raise UserError("is trained, and here nothing is; use 'patches'", "options.features")
-    # Tables are planned in slices, and at once.
+    # The plan has tables in slices and all rows at once.
     sequences = [spec for spec in planned if not _HAS_ONE_TASK[track](spec)]
     stream: Any = getattr(planned[0], "stream", None)
     decided = stream is not None and not outside.is_named(stream.kind)
@@ -64,7 +64,7 @@ def check(benchmark: str, tasks: int, multi_head: bool = False) -> None:
     """Check that a benchmark has several tasks, which share a head.
 
     Raises:
-        UserError: it has one task, or each task has its own head.
+        UserError: it has one task, or a separate head for every task.
     """
     if tasks < 2:
         raise UserError("has one task, and nothing is carried: name a sequence", benchmark)

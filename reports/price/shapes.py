@@ -1,8 +1,9 @@
-"""The shapes in which a Gaussian posterior is carried: what is kept of its precision.
+"""The shapes in which a Gaussian posterior is carried: approximations of its precision.
 
 A linear model with C outputs and Gaussian noise has the posterior precision P (x) I over the
 weights of all outputs, P `[D, D]`: the block of a class is P itself, so that a posterior by class
-and a Kronecker-factored one are exact here. A shape replaces P by one that takes fewer numbers.
+and a Kronecker-factored posterior are exact here. A shape replaces P by a precision that takes
+fewer numbers.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ class Shape:
 
     Attributes:
         name: name of the shape.
-        project: the family's precision that replaces P, `[D, D]`, a function of P and of the
-            precision of the first prior, below which no diagonal one falls.
-        numbers: how many numbers the precision takes, a function of D.
+        project: function of P and of the first prior's precision that returns the family's
+            precision `[D, D]` in place of P; no diagonal precision falls below the first prior's.
+        numbers: function of D that returns how many numbers the precision takes.
     """
 
     name: str
@@ -58,7 +59,7 @@ MOMENTS = Shape("diagonal, KL(p||q)", _keep_variances, lambda d: d)
 def blocks(size: int) -> Shape:
     """P within blocks of `size` successive features, and zeros between blocks.
 
-    It is the posterior of the least KL(q || p) with independent blocks.
+    It is the posterior with independent blocks that has the least KL(q || p).
     """
 
     def project(precision: Tensor, least: float) -> Tensor:
@@ -81,7 +82,8 @@ def low_rank(rank: int) -> Shape:
         U' = psi^1/2 V (Lambda - 1)^1/2 of the R largest eigenpairs of psi^-1/2 P psi^-1/2
         diag(Q) = diag(P)
 
-    and these two are iterated. Each round starts from the eigenvectors of the last one.
+    and these two equations are iterated. Every round starts from the eigenvectors of the last
+    round.
     """
     return Shape(f"rank {rank}", partial(_factorise, rank), lambda d: d * (min(rank, d) + 1))
 
@@ -105,7 +107,7 @@ def _factorise(rank: int, precision: Tensor, least: float) -> Tensor:
 
 
 def _largest(matrix: Tensor, basis: Tensor, rank: int) -> tuple[Tensor, Tensor, Tensor]:
-    """The largest eigenvalues of a symmetric matrix, their vectors, and a basis to go on from."""
+    """The largest eigenvalues of a symmetric matrix, their vectors, and the next basis."""
     for _ in range(2):
         basis, _ = torch.linalg.qr(matrix @ basis)
     values, vectors = torch.linalg.eigh(basis.T @ matrix @ basis)

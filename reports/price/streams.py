@@ -1,4 +1,4 @@
-"""The task sequences of all tracks as a linear model on fixed features sees them."""
+"""The task sequences of all tracks, for a linear model on fixed features."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from vcl_radial.runs import planning
 from vcl_radial.tracks.methods import make_method
 
 FEATURES = "the body of naive after the first site"
-"""The features of photographs, whatever the settings."""
+"""The features of photographs, for all settings."""
 
 HELD_OUT = 0.1
 """Fraction of a slice of a table on which the prior's weight is chosen."""
@@ -57,7 +57,7 @@ def stream_of(spec: Any, data_dir: Path | None = None) -> LinearStream:
     """The task sequence of a run.
 
     Raises:
-        UserError: the stream has one task, or a head for each.
+        UserError: the stream has one task, or a separate head for every task.
         DataError: a data file is missing or damaged.
     """
     source = _SOURCES[spec.TRACK](spec, data_dir)
@@ -112,7 +112,7 @@ def _table(spec: Any, data_dir: Path | None) -> _Source:
 
 
 def _photographs(spec: Any, data_dir: Path | None) -> _Source:
-    """With the body of a network that was trained on the first site, `FEATURES`."""
+    """The features come from a network that was trained on the first site (`FEATURES`)."""
     from vcl_radial.data.fundus import evaluation_batches
     from vcl_radial.data.fundus.table import GRADES
     from vcl_radial.features import Body

@@ -1,4 +1,4 @@
-"""What a task sequence gives a linear model: sums over points, and points to be scored on."""
+"""A task sequence for a linear model: sums over points, and points to score on."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from vcl_radial.methods.bayes_linear import Sums
 
 @dataclass(frozen=True)
 class Points:
-    """Points with their features and a 1.
+    """Points with their features and a constant 1.
 
     Attributes:
         phi: `[n, D]` float32.
@@ -26,13 +26,13 @@ class Points:
 
 @dataclass(frozen=True)
 class LinearTask:
-    """A task as a linear model sees it.
+    """A task for a linear model.
 
     Attributes:
         sums: sums of the learned points.
         calibration: learned points that calibrate predictions.
         validation: points that are held out.
-        test: points that are scored on.
+        test: points to score on.
     """
 
     sums: Sums
@@ -43,7 +43,7 @@ class LinearTask:
 
 @dataclass(frozen=True)
 class LinearStream:
-    """A task sequence as a linear model sees it.
+    """A task sequence for a linear model.
 
     Attributes:
         name: name of the benchmark, and of the table if it has several.

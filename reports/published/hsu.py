@@ -1,10 +1,10 @@
-"""Why cells differ from Table 2 of Hsu et al. 2018: what differs from their code, one by one.
+"""Why cells differ from Table 2 of Hsu et al. 2018: each difference from their code by itself.
 
     python reports/published/hsu.py reports/published/hsu-settings.csv   # with VCL_RADIAL_DATA set
 
 A plain loop with the settings of their scripts: two layers of 400 units, batches of 128, four
-epochs a task, Adam at 1e-3 (SGD at 0.01). `--seeds N` and `--method NAME ...` measure less; the
-same command again goes on with the file.
+epochs per task, Adam at 1e-3 (SGD at 0.01). `--seeds N` and `--method NAME ...` measure less. The
+same command resumes with the file.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from vcl_radial.data.streams.image_data import ImageData
 
 TASKS, EPOCHS, BATCH, UNITS, MEMORY = 5, 4, 128, 400, 1_100
 
-# Their `reg_coef`, for many heads and for one: c of a penalty c sum importance (w - w*)^2.
+# Their `reg_coef`, for many heads and for one head: c of a penalty c sum importance (w - w*)^2.
 STRENGTHS = {
     "l2": (0.01, 100.0),
     "ewc": (400.0, 100.0),
@@ -39,13 +39,13 @@ METHODS = ("naive", "naive-sgd", *STRENGTHS, "replay", "joint")
 
 @dataclass(frozen=True)
 class Setting:
-    """What differs between the suite (all False) and their code.
+    """Differences between the suite (all False) and their code.
 
     Attributes:
         kept: whether the optimiser's moments carry over from task to task.
         left_out: whether one head's softmax leaves out the classes of later tasks.
-        theirs: whether EWC uses the likeliest class and MAS the gradient of a batch's mean, and a
-            memory is repeated until there are as many old images as new ones.
+        theirs: whether EWC uses the most probable class, MAS uses the gradient of a batch's mean,
+            and a memory is repeated until there are as many old images as new images.
         padded: whether images are padded to 32 x 32.
     """
 
@@ -64,7 +64,7 @@ NAMES = {
 
 
 def settings(method: str, one_head: bool) -> Iterator[tuple[str, Setting]]:
-    """None of the differences, each one that the method has, and all of them."""
+    """No difference, each single difference that the method has, and all differences."""
     can_differ = {
         "kept": method not in ("naive-sgd", "joint"),
         "left_out": one_head and method != "joint",
@@ -80,7 +80,7 @@ def settings(method: str, one_head: bool) -> Iterator[tuple[str, Setting]]:
 
 
 class Network:
-    """Two layers of ReLU units and ten outputs, of which heads are two columns each."""
+    """Two layers of ReLU units and ten outputs; a head is two columns of the outputs."""
 
     def __init__(self, inputs: int) -> None:
         sizes = (inputs, UNITS, UNITS, 2 * TASKS)
@@ -88,7 +88,7 @@ class Network:
         self.parameters = [p for layer in layers for p in layer.parameters()]
 
     def __call__(self, x: Tensor) -> tuple[Tensor, list[Tensor], list[Tensor]]:
-        """The outputs, and of each layer what goes in and what comes out before the ReLU."""
+        """The outputs, and each layer's inputs and outputs before the ReLU."""
         into, out = [x], []
         for weight, bias in zip(self.parameters[::2], self.parameters[1::2], strict=True):
             out.append(linear(into[-1], weight, bias))
@@ -116,7 +116,7 @@ class Run:
         self.start = self._values()
 
     def accuracy(self) -> float:
-        """Train on all tasks; the mean accuracy over them in the end, in per cent."""
+        """Train on all tasks; return the mean accuracy over them at the end, in per cent."""
         if self.method == "joint":
             self._train(torch.arange(len(self.y)), TASKS - 1)
         else:
@@ -151,12 +151,12 @@ class Run:
                     self._step(cross_entropy(self._masked_outputs(outputs, y), y))
 
     def _step(self, loss: Tensor) -> None:
-        """A step; SI adds what it took off the loss of the task alone, by parameter."""
+        """Make a step; SI adds the decrease of the task's loss in this step, by parameter."""
         parameters, before, alone = self.network.parameters, [], []
         if self.method == "si":
             before = self._values()
             alone = torch.autograd.grad(loss, parameters, retain_graph=True)
-        # Filled with zeros, as PyTorch did then: old heads go on by their moments.
+        # Filled with zeros, as PyTorch did then: moments keep moving old heads.
         self.optimizer.zero_grad(set_to_none=False)
         (loss + self._penalty()).backward()
         self.optimizer.step()
@@ -171,7 +171,7 @@ class Run:
 
     @staticmethod
     def _masked_outputs(outputs: Tensor, y: Tensor) -> Tensor:
-        """All outputs but those of the head of each row are -inf."""
+        """All outputs outside the head of a row are -inf."""
         columns = torch.arange(2 * TASKS) // 2
         return outputs.where(columns == (y // 2).unsqueeze(1), -torch.inf)
 
@@ -231,7 +231,7 @@ class Run:
         return [grad.abs() for grad in torch.autograd.grad(loss, self.network.parameters)]
 
     def _point_importance(self, batch: Tensor, task: int) -> list[Tensor]:
-        """From the gradient of each point, which is an outer product; the sum over the batch."""
+        """The sum over the batch, from the gradient of each point, which is an outer product."""
         outputs, into, out = self.network(self.x[batch])
         shown = self._open(outputs, task)
         if self.method == "mas":
@@ -248,7 +248,7 @@ class Run:
 
 
 def _pixels(images: Tensor, padded: bool) -> Tensor:
-    """As their code has them, standardised by 0.1 and 0.2752."""
+    """Pixels as in their code, standardised by 0.1 and 0.2752."""
     x = images.float() / 255
     return ((pad(x, (2, 2, 2, 2)) if padded else x).flatten(1) - 0.1) / 0.2752
 

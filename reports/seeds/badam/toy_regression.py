@@ -3,7 +3,7 @@
     y = x + 0.3 sin(2 pi (x + e)) + 0.3 sin(4 pi (x + e)) + e,    e ~ N(0, 0.02^2)
 
 seen for x in (0, 0.5), predicted from -0.5 to 1.2. The networks, their training and their
-predictions are those of `vcl_radial.tracks.regression`, with one layer more; VADAM is that of
+predictions come from `vcl_radial.tracks.regression`, with one more layer; VADAM comes from
 `vcl_radial.optimizers`.
 """
 
@@ -50,8 +50,8 @@ VADAM_NOISE = 0.1
 OTHER_VADAM_NOISE = (0.01, 1.0)
 """Initial noise of a weight in further runs of VADAM."""
 VADAM_RECIPE = {"batch_size": 1, "learning_rate": 1e-2}
-"""A batch's squared gradient is about 1/B of the curvature that it stands for: with 128 points a
-batch, VADAM's weights stay so noisy that it does not learn the curve."""
+"""A batch's squared gradient is about 1/B of the curvature that it approximates: with 128 points
+per batch, VADAM's weights stay so noisy that it does not learn the curve."""
 AWAY = (-0.5, 1.0)
 """Half a unit from the data, on either side."""
 
@@ -76,7 +76,7 @@ class Prediction(NamedTuple):
 
 
 def truth(x: Tensor, noise: Tensor | float = 0.0) -> Tensor:
-    """The target at x; the noise e enters the sines too."""
+    """The target at x; the noise e is also inside the sines."""
     phase = 2 * math.pi * (x + noise)
     return x + 0.3 * phase.sin() + 0.3 * (2 * phase).sin() + noise
 
@@ -178,7 +178,7 @@ def predict_with(
 
 
 def predict_by_laplace(job: Job) -> Mixture:
-    """Laplace about BAdam's own weights with its prior and noise: the curvature alone differs.
+    """Laplace about BAdam's weights with BAdam's prior and noise: only the curvature differs.
 
     y | x ~ N(f(x; w*), J (E tau sum_n J_n' J_n + I / prior_scale^2)^-1 J' + 1 / E tau)
     """
@@ -207,7 +207,7 @@ def predict_by_dropout(job: Job) -> Mixture:
 
 
 def predict_by_vadam(job: Job, initial_noise: float) -> Mixture:
-    """VADAM on the ELBO, the noise precision as `vcl_radial.tracks.regression.fit` has it.
+    """VADAM on the ELBO; the noise precision is updated as in `vcl_radial.tracks.regression.fit`.
 
     The loss is E tau / 2 (y - f)^2 averaged over points; the learning rate falls linearly to 0 over
     the second half of the steps.
@@ -239,7 +239,7 @@ def predict_by_vadam(job: Job, initial_noise: float) -> Mixture:
 
 
 def _error(curve: Curve) -> float:
-    """RMSE of the mean to the target without noise, amid the data."""
+    """RMSE of the mean to the target without noise, within the range of the data."""
     x, y = (torch.tensor(values, dtype=torch.float64) for values in (curve.x, curve.y))
     amid = (x >= SEEN[0]) & (x < SEEN[1])
     return float((y - truth(x)).square()[amid].mean().sqrt())

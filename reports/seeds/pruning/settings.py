@@ -44,12 +44,13 @@ class LeNetRecipe(Settings):
     Attributes:
         epochs: number of epochs of the posterior.
         batch_size: images in a step; an incomplete batch is left out.
-        learning_rate: Adam's, of directions and biases; falls to 0 as a cosine.
-        radius_learning_rate: Adam's, of log radii, their scales and concentrations; likewise.
+        learning_rate: Adam's learning rate for directions and biases; it falls to 0 as a cosine.
+        radius_learning_rate: Adam's learning rate for log radii, their scales and concentrations;
+            it falls in the same way.
         length: initial length of the mean directions.
         spread: initial standard deviation of the logarithm of each factor of a squared radius.
         prior_scale: gamma of the half-Cauchy prior.
-        prior_length: length of the prior's mean directions, which are those of the posterior.
+        prior_length: length of the prior's mean directions; the directions are the posterior's.
         tolerance: largest rise of the validation error by pruning, in percentage points.
         eval_samples: weight draws of the predictive distribution of the whole network.
     """
@@ -86,7 +87,7 @@ class MLPData(Settings):
 
 
 class MLPRecipe(Recipe):
-    """The recipe of any run of the suite, with dropout.
+    """A recipe of the suite, with dropout.
 
     Attributes:
         dropout: dropout rate of the hidden layers in training.

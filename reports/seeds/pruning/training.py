@@ -1,4 +1,4 @@
-"""The training of a network that is pruned in the end: the part that all networks share."""
+"""The part of the training that all networks to be pruned share."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class PruningTraining:
         return {NUMBERS: json.dumps(self.numbers, indent=1) + "\n"}
 
     def kept(self) -> dict[str, Any]:
-        """Return no tensors: the numbers are all that is kept."""
+        """Return no tensors: only the numbers are kept."""
         return {}
 
     def facts(self) -> dict[str, Any]:

@@ -28,7 +28,7 @@ _LOW = np.linspace(0.5, 100, 40)
 
 
 def by_scipy(v: float, z: npt.ArrayLike) -> Array:
-    """The quotient of `scipy.special.ive`, NaN or infinite where that underflows."""
+    """The quotient of `scipy.special.ive`; NaN or infinite where `ive` underflows."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(special.ive(v, z) / special.ive(v - 1, z))
 

@@ -1,4 +1,4 @@
-"""Several functions of order v and argument z that compute the same, compared with mpmath."""
+"""Functions of order v and argument z that compute the same value, compared with mpmath."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ class Comparison:
         functions: functions that compute the same, by name.
         colours: colour of each function's line.
         dashed: the function whose line is dashed.
-        orders: orders v at which they are compared.
-        value: what they compute, which names the panels of values.
-        error: name of the error, which names the panels of errors.
+        orders: orders v at which the functions are compared.
+        value: name of the computed value, for the panels of values.
+        error: name of the error, for the panels of errors.
         unit: label of the axis of values.
-        least: the error at which smaller ones are drawn.
+        least: the smallest drawn error; smaller errors are drawn there.
         relative: whether errors are relative.
     """
 
@@ -57,7 +57,7 @@ class Comparison:
     relative: bool
 
     def curves(self, setting: Setting) -> list[Curve]:
-        """Values by mpmath, those of every function where they are finite, and errors there."""
+        """Values by mpmath, and finite values and errors of every function."""
         z, curves = arguments(setting), []
         for v in self.orders:
             exact = self.exact(v, z)

@@ -22,7 +22,7 @@ from vcl_radial.posteriors.log_normal_radius import LogNormal
 
 SCALES = (0.1, 0.3, 1.0, 3.0)
 WIDTHS = (0.1, 0.5, 1.0)
-"""Scales gamma of half-Cauchy radii, and widths of log-normal ones."""
+"""Scales gamma of half-Cauchy radii, and widths of log-normal radii."""
 
 _DENSITY = "half-Cauchy density"
 _RADII = "density of log r"
@@ -58,10 +58,10 @@ def squared_radii(draws: int, scale: float = 1.0) -> npt.NDArray[np.float64]:
 
 
 def divergence(mean: float, width: float) -> float:
-    """KL in nats of log r ~ N(mean, width^2) to C+(1), by its factors, divided at best.
+    """KL in nats of log r ~ N(mean, width^2) to C+(1), from the best division into factors.
 
     log r^2 = log a + log b. Each factor has half of the variance; the mean is divided so that the
-    sum of the factors' divergences is smallest.
+    sum of the factors' divergences is minimal.
     """
     spread = torch.tensor(width * math.sqrt(2), dtype=torch.float64)
     mean_a = torch.linspace(min(0, 2 * mean) - 4, max(0, 2 * mean) + 4, 4001, dtype=torch.float64)
@@ -120,7 +120,7 @@ def _numbers_and_rules(
 
 
 def _printed(mu: float, sigma: float, shape: float, scale: float) -> tuple[float, float]:
-    """Eqs. 51 and 52 to the letter."""
+    """Eqs. 51 and 52 exactly as they are printed."""
     constant = math.lgamma(shape) - (math.log(2 * sigma**2) + 1) / 2
     return (
         constant + shape * (math.log(scale) - mu) + math.exp(-mu + sigma**2 / 2) / scale,

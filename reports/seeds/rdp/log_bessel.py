@@ -114,7 +114,7 @@ def _texts(curves: Sequence[Curve], z: Array) -> dict[str, Any]:
 
 
 def _seconds(name: str, z: Array) -> float:
-    """The processor time of a function at the second order, the least of three."""
+    """The processor time of a function at the second order, the shortest of three calls."""
     times = []
     for _ in range(3):
         started = process_time()

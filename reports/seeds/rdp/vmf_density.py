@@ -32,14 +32,14 @@ _SHARE = "share of the directions within an angle"
 
 
 def density(angle: npt.ArrayLike, concentration: float) -> npt.NDArray[np.float64]:
-    """Density of the suite's own `VonMisesFisher` about (1, 0), at angles in radians."""
+    """Density of the suite's `VonMisesFisher` about (1, 0), at angles in radians."""
     t = torch.as_tensor(np.asarray(angle), dtype=torch.float64)
     points = torch.stack([t.cos(), t.sin()], dim=-1)
     return np.asarray(_about_east(concentration).log_prob(points).exp())
 
 
 def drawn_angles(concentration: float, draws: int) -> npt.NDArray[np.float64]:
-    """Angles in radians, from -pi to pi, of draws of the suite's own `VonMisesFisher`."""
+    """Angles in radians, from -pi to pi, of draws of the suite's `VonMisesFisher`."""
     x = _about_east(concentration).sample(draws)
     return np.asarray(torch.atan2(x[:, 1], x[:, 0]))
 

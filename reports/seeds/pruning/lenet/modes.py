@@ -1,6 +1,6 @@
 """Pruning by the log of the mode of the radii of rows and columns (Oh et al. 2020, Section 3.3).
 
-A radius is s z_g; the layer's s stretches all alike, so that only z_g is looked at. It is
+A radius is s z_g; the layer's s scales all radii equally, so that only z_g counts. It is
 log-normal, z_g^2 = a_g b_g, and the log of its mode is its mean parameter less its variance:
 
     log mode z_g = (m_a + m_b) / 2 - (s_a^2 + s_b^2) / 4
@@ -24,7 +24,7 @@ GROUPS = {
     "inputs": ("fc1 columns",),
     "hidden": ("fc1 rows", "fc2 columns"),
 }
-"""Rows and columns that can drop a unit of each set: rows of the unit's layer, columns of the next.
+"""Rows and columns that can drop a unit of a set: rows of its layer, columns of the next layer.
 
 A filter of conv2 has 16 columns of fc1: the inputs, which are another set."""
 
@@ -46,7 +46,7 @@ def all_log_modes(network: BayesianLeNet) -> dict[str, Tensor]:
 
 
 def scores(modes: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The strength of every unit: the smaller one of the log modes of its row and column."""
+    """The strength of every unit: the smaller log mode of its row and its column."""
     return {
         name: torch.stack([modes[group] for group in groups]).amin(0)
         for name, groups in GROUPS.items()
@@ -54,14 +54,14 @@ def scores(modes: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def units_above(strengths: Mapping[str, Tensor], cuts: Mapping[str, float]) -> Kept:
-    """Keep the units whose strength is above the cut of their set."""
+    """The kept units: their strength is above the cut of their set."""
     return Kept(**{name: strengths[name] > cuts.get(name, -torch.inf) for name in SETS})
 
 
 def choose_cuts(
     strengths: Mapping[str, Tensor], error: Callable[[Kept], float], tolerance: float
 ) -> dict[str, float]:
-    """Cuts that leave out as many units as an error allows.
+    """Cuts that leave out as many units as the tolerance of the error allows.
 
     Sets are cut in turn, filters first, by bisection over the number of weakest units to leave out.
     Each set may use an equal part of the tolerance, and the unused part of earlier sets.

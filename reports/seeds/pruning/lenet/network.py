@@ -45,7 +45,7 @@ class BayesianLeNet(PointLeNet):
 
     Args:
         start: the point network.
-        recipe: the start of the posteriors, see `rdp_weights`.
+        recipe: the initial values of the posteriors, see `rdp_weights`.
     """
 
     conv1: BayesianConv2d  # type: ignore[assignment]
@@ -62,7 +62,7 @@ class BayesianLeNet(PointLeNet):
         for name in NAMES:
             point = getattr(start, name)
             weight, bias = point.weight.detach().clone(), point.bias.detach().clone()
-            # The one input channel of conv1 is no group to speak of: all weights are its column.
+            # The one input channel of conv1 is not a useful group: its column would be all weights.
             grouping = "row" if name == "conv1" else "double"
             getattr(self, name).weights = rdp_weights(weight, bias, grouping, recipe)
 
@@ -76,7 +76,8 @@ class BayesianLeNet(PointLeNet):
 class Kept:
     """The kept units: booleans [20], [50], [800] and [500].
 
-    An input of fc1 is left only if its filter is; a filter only if one of its inputs is.
+    An input of fc1 is kept only if its filter is kept; a filter is kept only if one of its inputs
+    is.
     """
 
     conv1: Tensor
@@ -106,7 +107,7 @@ class PrunedLeNet(nn.Module):
 
     Args:
         layers: weight and bias of each layer of the whole network.
-        kept: the units that are left.
+        kept: the units that are kept.
     """
 
     def __init__(self, layers: Mapping[str, Layer], kept: Kept) -> None:

@@ -146,7 +146,7 @@ def _gap(numbers: Mapping[str, Any], group: str) -> float:
 
 
 def _is_printed(row: Published, extra: int) -> bool:
-    """Whether the formula and so much extra give a row's printed FLOPs and parameters."""
+    """Whether the formula plus `extra` gives a row's printed FLOPs and parameters."""
     size = row.architecture
     return (
         abs(size.flops + extra - row.flops) < 1000

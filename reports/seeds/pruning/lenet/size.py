@@ -3,8 +3,8 @@
     convolution: (K^2 C_in + 1) x positions x C_out        fully connected: (I_in + 1) I_out
 
 These count a multiplication and an addition as one, and biases (Section 5.2). An architecture is
-written as in their Table 2: filters, filters, inputs of the first fully connected layer that are
-left, hidden units.
+written as in their Table 2: filters, filters, remaining inputs of the first fully connected layer,
+hidden units.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Architecture:
     def extra(self) -> int:
         """FLOPs, and parameters, of a layer that only the published numbers contain.
 
-        It maps all outputs of the second convolution to the inputs of fc1 that are left.
+        It maps all outputs of the second convolution to the remaining inputs of fc1.
         """
         return (_POOLED * self.conv2 + 1) * self.inputs
 
@@ -66,7 +66,7 @@ WHOLE = Architecture(20, 50, 800, 500)
 
 @dataclass(frozen=True)
 class Published:
-    """A row of Table 2: FLOPs and parameters as they are rounded there, the error in per cent."""
+    """A row of Table 2: rounded FLOPs and parameters, and the error in per cent."""
 
     method: str
     architecture: Architecture

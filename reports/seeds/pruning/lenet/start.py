@@ -1,9 +1,9 @@
-"""An RDP that starts, and is held against a prior, at given lengths of the mean direction.
+"""An RDP and its prior, both with given lengths of the mean direction.
 
 The mean of a von Mises-Fisher direction has the length A(kappa) in (0, 1), whatever the dimension;
 one concentration for groups of 25 and of 1250 weights means quite different noise. In the authors'
 published code (github.com/ChangYong-Oh/RadiusDirectionPosteriors) the prior's concentration follows
-from a length of 0.9, by nearly Banerjee's formula; the paper does not say.
+from a length of 0.9, by almost Banerjee's formula; the paper does not state it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NOISE = 1e-6
 def rdp_weights(
     weight: Tensor, bias: Tensor | None, grouping: str, recipe: LeNetRecipe
 ) -> RDPWeights:
-    """The posterior over a layer's weights with these means, at its start.
+    """The initial posterior over a layer's weights with these means.
 
     Args:
         weight: means of the weights.

@@ -1,10 +1,10 @@
-"""Weights set to zero, those of the lowest signal-to-noise ratio first.
+"""Set weights to zero, in ascending order of the signal-to-noise ratio.
 
     ratio_i = |mean_i| / sigma_i
 
 The share p of all weights and biases of the network with the lowest ratios is set to zero, and the
-test images are classified with what is left (Kessler et al. 2020, section 4; Blundell et al. 2015,
-section 5.1).
+test images are classified with the remaining weights (Kessler et al. 2020, section 4; Blundell et
+al. 2015, section 5.1).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from vcl_radial.likelihoods.predict import log_predictive
 from vcl_radial.metrics import accuracy
 
 SHARES = (0, 10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 96, 97, 98, 99, 99.2, 99.5, 99.7, 99.9)
-"""Pruned, in per cent: those of the authors' published notebook."""
+"""Pruned shares in per cent, as in the authors' published notebook."""
 
 
 @dataclass(frozen=True)

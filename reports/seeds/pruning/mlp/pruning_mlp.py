@@ -32,7 +32,7 @@ _COLOURS = dict(
     zip(RUN_METHODS, ("#d55e00", "#009e73", "#e69f00", "#cc79a7", "#0072b2"), strict=True)
 )
 _RIVALS = {"vadam": RATIO, "bbb": RATIO, "mc-dropout": MAGNITUDE}
-"""Methods that the paper compares with BAdam, and the order in which each is pruned."""
+"""Methods that the paper compares with BAdam, and the order of their pruning."""
 _CLAIMED_SHARES = [80, 90, 95]
 
 
@@ -102,7 +102,7 @@ def _named(accuracies: pd.DataFrame) -> dict[str, str]:
 
 
 def _mean_curves(means: pd.DataFrame) -> list[Curve]:
-    """Mean accuracy over the pruned share; the band is a standard error, if there are seeds."""
+    """Mean accuracy over the pruned share; the band is the standard error of several seeds."""
     curves = []
     for (order, method), group in _groups(means, "order", "method"):
         mean, error = group["mean"], group["error"]

@@ -1,8 +1,8 @@
 """Training and pruning of the MLP of the BAdam paper's Fig. 2, by every method.
 
 The MLP has two hidden layers of 400 units and classifies MNIST. Each method gives a mean and a
-standard deviation to every weight. The paper states no settings of the methods beside BAdam; ours
-are in `methods/`.
+standard deviation to every weight. The paper states no settings for the methods other than BAdam;
+our settings are in `methods/`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from vcl_radial.tracks.continual.methods import make_strategy
 
 
 class MLPTraining(PruningTraining, NonResumableTraining):
-    """An MLP that is trained and pruned; it starts anew after an interruption.
+    """An MLP that is trained and pruned; after an interruption it starts again.
 
     Args:
         run: the run.
@@ -77,7 +77,7 @@ def train(
     seed: int,
     on_epoch: Callable[[int], None] = lambda epoch: None,
 ) -> Trained:
-    """Train a network by the suite's own strategy and read its posterior off.
+    """Train a network by the suite's strategy, and return its posterior.
 
     Everything is on the device of the stream.
 
@@ -115,7 +115,7 @@ def make_network(recipe: MLPRecipe, stream: TensorStream) -> Any:
     """The network before training."""
     network: Any = networks.make_network(stream, recipe)
     if recipe.dropout:
-        # Before the ReLU, which a mask with its factor commutes with.
+        # Before the ReLU: a mask with its factor commutes with it.
         layers = (nn.Sequential(layer, nn.Dropout(recipe.dropout)) for layer in network.body)
         network.body = nn.ModuleList(layers)
     return network
