@@ -144,8 +144,8 @@ def settings_of(options: argparse.Namespace) -> dict[str, Any]:
     for text in options.settings:
         key, value = parse_setting(text)
         if key in settings:
-            both = f"{settings[key]!r} and {value!r}"
-            raise UserError(f"has two values, {both}; give one", at=f"--set {key}")
+            values = f"{settings[key]!r} and {value!r}"
+            raise UserError(f"has two values, {values}; give one", at=f"--set {key}")
         settings[key] = value
     return settings
 
@@ -181,5 +181,6 @@ def add_tuned(parser: argparse.ArgumentParser) -> None:
         "--tuned",
         action="store_true",
         help="use the tuned settings of each method for this benchmark, from a search or a paper: "
-        "the table [tuned.BENCHMARK] of its .toml file (a file of your own is used as it is)",
+        "the table [tuned.BENCHMARK] of its .toml file (a .toml file of yours without such tables "
+        "is used as it is)",
     )

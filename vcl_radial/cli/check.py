@@ -18,18 +18,18 @@ def add(commands: Commands) -> None:
     """Add the command and its arguments."""
     parser = commands.add_parser(
         "check",
-        help="check a method or a posterior of your own",
+        help="check your method or posterior",
         description="Train a method on a few digit images and on numbers, in under a minute, and "
         "report each fault with its fix: does it run, learn, consolidate, leave the heads of other "
         "tasks unchanged, resume from a checkpoint to the same bits, and scale its penalty as the "
-        "other methods do? The last line lists what it serves: classes with several heads or one, "
-        "numbers (regression), convolutions. For a posterior: is it a distribution, and is its KL "
-        "right?",
+        "other methods do? The last line lists what the method supports: classes with several "
+        "heads or one head, numbers (regression), convolutions. For a posterior: is it a "
+        "distribution, and is its KL right?",
     )
     parser.add_argument(
         "method",
         metavar="PACKAGE.MODULE:CLASS|FILE|NAME",
-        help="a class of your own (a method or a posterior), a .toml file, or the name of a "
+        help="your class (of a method or a posterior), a .toml file, or the name of a "
         "method that `list` prints for the track continual",
     )
     add_settings(parser, "set keys of the recipe (posterior=none, options.strength=3)")

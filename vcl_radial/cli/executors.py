@@ -18,15 +18,15 @@ def add_executor(parser: argparse.ArgumentParser) -> None:
         "--jobs",
         metavar="N",
         type=count,
-        help="runs at a time, each on one thread; fewer runs on photographs share all cores "
-        "(default: one per core; on a GPU 1)",
+        help="number of runs at a time, each on one thread; runs on photographs share all cores if "
+        "there are fewer runs than cores (default: one per core, or 1 on a GPU)",
     )
     parser.add_argument(
         "--lanes",
         metavar="N",
         type=count,
-        help="runs of one shape, such as seeds, that train as one program (default: 1; 40 for "
-        "tables; 64 on a GPU)",
+        help="number of runs of one shape, such as seeds, that train as one program (default: 1; "
+        "40 for tables; 64 on a GPU)",
     )
     parser.add_argument(
         "--executor",
@@ -37,7 +37,7 @@ def add_executor(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--address",
         metavar="HOST:PORT",
-        help="a running Ray cluster (default: the one that Ray finds, else a new one)",
+        help="address of a running Ray cluster (default: the one that Ray finds, else a new one)",
     )
     parser.add_argument(
         "--cpus-per-trial",
@@ -51,12 +51,12 @@ def add_executor(parser: argparse.ArgumentParser) -> None:
         metavar="X",
         type=_share,
         default=0.0,
-        help="GPUs of each run on a Ray cluster; with 0.25 four runs share one (default: 0)",
+        help="GPUs of each run on a Ray cluster; with 0.25 four runs share a GPU (default: 0)",
     )
 
 
 def executor_of(options: argparse.Namespace) -> OnRay | None:
-    """The factory of the executor that the options choose; None for local worker processes.
+    """A factory for the executor that the options choose; None for local worker processes.
 
     Raises:
         UserError: the options contradict each other.

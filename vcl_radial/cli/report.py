@@ -17,8 +17,9 @@ def add(commands: Commands) -> None:
         "report",
         help="write tables, pictures and a page of finished runs, or of a sweep",
         description="Write the tables and pictures of all finished runs below a folder, and one "
-        "HTML page with all of them. For the folder of a sweep, which may still be running: the "
-        "best recipes for `run --method`, all trials, which keys matter, and what a score costs.",
+        "HTML page with all of them. For the folder of a sweep, which may still be running, write "
+        "the best recipes for `run --method`, all trials, the importance of keys, and the cost of "
+        "scores.",
     )
     parser.add_argument(
         "folder",
@@ -38,14 +39,14 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--evidence",
         action="store_true",
-        help="also write the runs beside each report, in a few small files that can be committed "
-        "and that `report` reads like the runs",
+        help="also store the runs beside each report, in a few small files that can be committed; "
+        "`report` reads them like the runs",
     )
     parser.add_argument(
         "--trust",
         action="store_true",
-        help="import modules that files in FOLDER name as their track; this runs code of the "
-        "author of the folder",
+        help="import the modules that files in FOLDER name as their track; this runs code that the "
+        "author of FOLDER has written",
     )
     add_data_dir(parser)
     sweeps = parser.add_argument_group("options for sweeps")
@@ -53,7 +54,7 @@ def add(commands: Commands) -> None:
         "--top",
         metavar="N",
         type=count,
-        help="number of configurations of each method to write as recipes (default: 1)",
+        help="number of configurations per method to write as recipes (default: 1)",
     )
     sweeps.add_argument(
         "--by",

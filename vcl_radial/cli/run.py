@@ -43,7 +43,7 @@ def add(commands: Commands) -> None:
         "benchmark", metavar="BENCHMARK", help="a name that `list` prints, or a .toml file"
     )
     add_methods(
-        parser, "names that `list` prints, or .toml files (default: those of the benchmark)"
+        parser, "names that `list` prints, or .toml files (default: the benchmark's methods)"
     )
     parser.add_argument(
         "--seeds",

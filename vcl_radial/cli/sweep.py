@@ -32,7 +32,10 @@ def add(commands: Commands) -> None:
     parser.add_argument("sweep", metavar="SWEEP", help="a name that `list` prints, or a .toml file")
     add_executor(parser)
     parser.add_argument(
-        "--trials", metavar="N", type=count, help="trials of each method (default: that of SWEEP)"
+        "--trials",
+        metavar="N",
+        type=count,
+        help="number of trials per method (default: the number in SWEEP)",
     )
     parser.add_argument(
         "--storage",

@@ -37,7 +37,7 @@ class _Consent:
 
 @contextmanager
 def consent(granted: bool) -> Iterator[None]:
-    """Allow inside that modules are imported which only a file that is read names."""
+    """Decide whether modules that only a file from outside names may be imported inside."""
     before, _Consent.granted = _Consent.granted, granted
     try:
         yield
@@ -47,7 +47,7 @@ def consent(granted: bool) -> Iterator[None]:
 
 @contextmanager
 def named_by(file: Path) -> Iterator[None]:
-    """Mark modules inside as named by a file of unknown origin: none is imported.
+    """Mark modules found inside as named by a file of unknown origin: none is imported.
 
     Modules that the command itself names have been imported before.
     """
@@ -182,7 +182,8 @@ def call(key: str, name: str, *args: Any, **kwargs: Any) -> Any:
     """Call the function that settings name by `key = "package.module:function"`.
 
     Raises:
-        UserError: the function is missing, cannot be called, or fails; with file and line.
+        UserError: the function is missing, cannot be called, or fails; the message gives the file
+            and line.
     """
     function = find(key, name)
     if not callable(function):
@@ -223,13 +224,13 @@ def check_overrides(cls: type[Any]) -> None:
 
 
 def _takes_calls_of(method: Callable[..., Any], overridden: Callable[..., Any]) -> bool:
-    """Whether a method takes all arguments of the overridden one, by position and by name."""
-    this, *parameters = inspect.signature(overridden).parameters.values()
+    """Whether a method takes all arguments of the overridden method, by position and by name."""
+    instance, *parameters = inspect.signature(overridden).parameters.values()
     by_name = {p.name: p for p in parameters if p.kind is p.KEYWORD_ONLY}
-    others = {p.name: p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD}
-    for positions, names in ((others.values(), by_name), ((), others | by_name)):
+    positional = {p.name: p for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD}
+    for positions, names in ((positional.values(), by_name), ((), positional | by_name)):
         with suppress(TypeError):
-            inspect.signature(method).bind(this, *positions, **names)
+            inspect.signature(method).bind(instance, *positions, **names)
             return True
     return False
 
@@ -237,8 +238,8 @@ def _takes_calls_of(method: Callable[..., Any], overridden: Callable[..., Any]) 
 def checksum(*objects: Callable[..., Any]) -> str:
     """A checksum of the files that define classes and functions.
 
-    It includes files of base classes, except those of the suite, Avalanche and Python. It does not
-    include files that they import.
+    It includes files of base classes, except base classes of the suite, Avalanche and Python. It
+    does not include files that they import.
 
     Raises:
         UserError: a file cannot be read.

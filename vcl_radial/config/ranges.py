@@ -2,8 +2,8 @@
 
     def __init__(self, network, *, gamma: Share = 1.0, rank: Count = 8, **settings): ...
 
-The values of a recipe are checked against them before a run trains, and the arguments of a method
-when it is made.
+The values of a recipe are checked against these ranges before a run trains. The arguments of a
+method are checked when the method is made.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ def _describe(annotation: Any) -> str:
         parts = [part for part in get_args(annotation) if part in _KINDS or get_origin(part)]
         return " or ".join(map(_describe, parts))
     if get_origin(annotation) is Literal:
-        *others, last = map(repr, get_args(annotation))
-        return f"{', '.join(others)} or {last}" if others else last
+        *first, last = map(repr, get_args(annotation))
+        return f"{', '.join(first)} or {last}" if first else last
     if get_origin(annotation) is Annotated:
         kind, interval, *_ = get_args(annotation)
         return f"{_KINDS[kind]} {_describe_interval(interval)}"

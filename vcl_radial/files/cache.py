@@ -31,13 +31,13 @@ def _temporary() -> Path:
     folder = Path(tempfile.gettempdir()) / f"vcl_radial-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
     if folder.stat().st_uid != os.getuid():
-        raise UserError("belongs to somebody else; set XDG_CACHE_HOME to your own", at=folder)
+        raise UserError("belongs to another user; set XDG_CACHE_HOME to your folder", at=folder)
     return folder
 
 
 @contextmanager
 def one_at_a_time(lock: Path, waits: Callable[[], None] = lambda: None) -> Iterator[None]:
-    """Hold a lock file inside; other processes wait. The lock ends when its holder ends.
+    """Hold a lock file inside; other processes wait. The lock is released when its holder exits.
 
     Args:
         lock: the file; its folder is made.

@@ -106,8 +106,8 @@ def _split(path: Path, lines: Iterator[str]) -> Iterator[tuple[int, list[str]]]:
 
 def _not_split(path: Path, number: int, reason: str) -> DataError:
     return DataError(
-        f"row {number} cannot be split into cells ({reason}); see whether it has a double quote "
-        "too many, and write two for one in a quoted text",
+        f"row {number} cannot be split into cells ({reason}); check whether it has a double "
+        "quote too many, and write two double quotes for one inside a quoted text",
         at=path,
     )
 

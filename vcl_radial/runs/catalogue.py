@@ -47,8 +47,8 @@ class Entry:
     @property
     def recipe(self) -> dict[str, Any]:
         """A method's keys of a recipe, without the settings tuned for a benchmark."""
-        others = ("description", "tuned", "chosen")
-        return {key: value for key, value in self.table.items() if key not in others}
+        not_recipe = ("description", "tuned", "chosen")
+        return {key: value for key, value in self.table.items() if key not in not_recipe}
 
 
 def folder(kind: Kind, track: str = DEFAULT_TRACK) -> Path:
@@ -62,7 +62,7 @@ def folder(kind: Kind, track: str = DEFAULT_TRACK) -> Path:
 
 
 def names(kind: Kind, track: str = DEFAULT_TRACK) -> list[str]:
-    """The shipped names of a kind; methods are those of a track."""
+    """The shipped names of a kind; for methods, the names of a track's methods."""
     return sorted(path.stem for path in folder(kind, track).glob("*.toml"))
 
 
@@ -100,11 +100,11 @@ def installed() -> list[Offer]:
 def load(kind: Kind, name: str, track: str = DEFAULT_TRACK) -> Entry:
     """Load a TOML by its name, or a user's file by its path (ending in .toml).
 
-    The name is that of a shipped TOML, or of a method of an installed package. A package's recipe
-    lies beside its class; by default its `strategy` is the method's name. A method without a TOML
-    in a track is read from the default track and trained by this track's defaults and tuned
-    settings. A user's file serves all tracks: keys that only other tracks know are left out, such
-    as `epochs` where steps are counted. The folder of the file is searched for modules it names.
+    `name` is the name of a shipped TOML or of a method of an installed package. A package's recipe
+    lies beside its class; by default its `strategy` is the method's name. If a track has no TOML of
+    a method, the default track's TOML is used with this track's defaults and tuned settings. A
+    user's file serves all tracks: keys that only other tracks know are left out, such as `epochs`
+    where steps are counted. The folder of the file is searched for modules it names.
 
     Args:
         kind: the kind of TOML.
@@ -220,7 +220,7 @@ def check_name(name: str, kind: Kind, track: str, user: str = "this benchmark") 
 
 
 def is_unicode(text: str) -> bool:
-    """Whether no character of a text stands for a byte of another encoding."""
+    """Whether a text is valid Unicode: no character is a surrogate for an undecodable byte."""
     return not any("\ud800" <= c <= "\udfff" for c in text)
 
 

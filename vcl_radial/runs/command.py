@@ -69,7 +69,7 @@ def perform_command(
         benchmark: a name or a path.
         methods: methods as `planning.plan` takes them.
         seeds: seeds; each method has one run per seed.
-        settings: keys and values that replace those of the TOMLs.
+        settings: keys and values that replace values of the TOMLs.
         out: the folder of the results.
         tuned: whether methods use the settings that a search selected for this benchmark.
         jobs: worker processes; None for one per core, but one on a GPU.
@@ -132,7 +132,7 @@ def check_options(
 ) -> None:
     """Check that options fit together, and that the track supports them.
 
-    The arguments are those of `perform_command`.
+    The arguments have the same meaning as in `perform_command`.
 
     Raises:
         UserError: two options contradict each other, or the track does not support one.

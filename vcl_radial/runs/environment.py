@@ -98,7 +98,7 @@ def warn_if_mixed(checkpoint: Path, engines: Sequence[Engine]) -> None:
     if len(names) > 1:
         print(
             f"{checkpoint}: was computed on {', '.join(names[:-1])}; now on {names[-1]}: its "
-            "numbers may be those of neither; delete it to run this seed from its start",
+            "numbers may match neither; delete it to run this seed from its start",
             flush=True,
         )
 

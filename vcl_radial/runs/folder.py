@@ -129,7 +129,8 @@ class RunFolder(Generic[R]):
 
     Attributes:
         commits: commits of the processes that computed the loaded checkpoint.
-        engines: engines that computed it; the caller adds that of this process.
+        engines: engines that computed the loaded checkpoint; the caller adds the engine of this
+            process.
     """
 
     def __init__(self, out: Path, run: R) -> None:
@@ -265,7 +266,7 @@ def load_state(path: Path, stamp: Mapping[str, Any], owner: str) -> dict[str, An
     Args:
         path: path of the file.
         stamp: the stamp that the file must have.
-        owner: what the stamp identifies, for messages.
+        owner: the noun for the owner of the stamp, such as "run", for messages.
 
     Raises:
         DamagedCheckpoint: the checksum is wrong.

@@ -25,13 +25,13 @@ def Key(  # noqa: N802 (as pydantic's `Field`, which it is)
 
     Args:
         default: the value of recipes without the key.
-        meaning: what the key sets, with its unit.
+        meaning: description of the key, with its unit.
         lanes: whether runs that train as lanes of one program may differ in the key.
         of: "method" for a key that defines a method in every track, "training" for a key that sets
             how a track trains the method. A shipped method without a file for a track takes only
             keys of "method" from its file for task sequences.
-        digest: "unless default" for a key that was added after results were stored: their digest
-            stays that of the default.
+        digest: "unless default" for a key that was added after results were stored: at the default,
+            their digest does not change.
     """
     extra: dict[str, Any] = {"lanes": lanes, "of": of, "digest": digest}
     return Field(default=default, description=meaning, json_schema_extra=extra)

@@ -39,7 +39,7 @@ def plan(
         benchmark: a name or a path.
         methods: names, paths or classes; if empty, the methods of the benchmark or its track.
         seeds: seeds of the runs; a track may make several runs per seed, such as one per table.
-        settings: keys and values that replace those of the TOMLs.
+        settings: keys and values that replace values of the TOMLs.
         tuned: whether tuned settings are used.
 
     Raises:
@@ -81,7 +81,7 @@ def plan(
 def _with_chosen(
     tables: Mapping[str, Any], method: Entry, track: AnyTrack, overrides: Mapping[str, Any]
 ) -> Mapping[str, Any]:
-    """The tables of a run with the settings chosen for its seed, then those of the command.
+    """The tables of a run with the settings chosen for its seed, then the command's settings.
 
     Raises:
         UserError: the method has settings per seed, but none for this seed.

@@ -219,8 +219,8 @@ class Track(ABC, Generic[R]):
         """Mean and standard error over seeds of the scores after the last step.
 
         Returns:
-            The columns `method`, those of `scores` that identify a score, and `metric, seeds, mean,
-            standard_error`.
+            The columns `method`, the columns of `scores` that identify a score, and `metric, seeds,
+            mean, standard_error`.
         """
         import pandas as pd
 
