@@ -78,11 +78,11 @@ class Rows:
             DataError: there is no such column, or a value is there twice.
         """
         self._column(names), self._column(values)
-        others = [column for column in self.table if column not in (names, values)]
+        keys = [column for column in self.table if column not in (names, values)]
         # A pivot drops rows with an empty value in one of these columns.
-        filled = self.table.astype(dict.fromkeys(others, object)).fillna(dict.fromkeys(others, ""))
+        filled = self.table.astype(dict.fromkeys(keys, object)).fillna(dict.fromkeys(keys, ""))
         try:
-            table = filled.pivot(index=others, columns=names, values=values).reset_index()
+            table = filled.pivot(index=keys, columns=names, values=values).reset_index()
         except ValueError:
             raise DataError(f"a {values} is there twice", self.name) from None
         return replace(self, table=table)

@@ -41,7 +41,7 @@ def run(
     Args:
         benchmark: a name of `list_benchmarks`, or the path of a .toml file.
         methods: names of `list_methods`, paths of .toml files, or subclasses of `Method`; by
-            default those of the benchmark. A class of a script or notebook runs in this process.
+            default the benchmark's methods. A class of a script or notebook runs in this process.
         seeds: the number of seeds, from 0, or the seeds themselves.
         settings: keys of the recipe (`{"epochs": 40}`), of the method (`"options.strength"`) or of
             the data (`"stream.tasks"`, `"data.size"`).

@@ -179,7 +179,7 @@ class Driver:
         return True
 
     def _has_time(self, study: Study) -> bool:
-        """Whether hours are left; trials from before an interruption are always asked for again."""
+        """Whether hours are left; trials from before an interruption are always requested again."""
         before = self._asked_before.get(study.plan.label, 0)
         spent = self._hours is not None and self._seconds >= 3600 * self._hours
         return not spent or len(study.trials) < before

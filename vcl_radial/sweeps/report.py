@@ -79,8 +79,8 @@ def report_of(
     notices = dict.fromkeys(notice for e in environments for notice in e.get("notices", []))
     seeds = int(results.table["seeds"])
     spread = f"mean ± standard error over {number_of('seed', seeds)}"
-    others = ", others for every seed" if results.table.get("resplit") else ""
-    note = f"{results.table['kind']} search for {_aim(results)}, validation data{others}, {spread}"
+    resplit = ", others for every seed" if results.table.get("resplit") else ""
+    note = f"{results.table['kind']} search for {_aim(results)}, validation data{resplit}, {spread}"
     level = levels(searched) if results.objective == results.track.objective else None
     rows = [_row(results, search, level) for search in searched]
     # An outcome that no trial has gets no column.

@@ -1,6 +1,6 @@
 """A search as an Optuna study: its trials and their results.
 
-The study is made in memory at each start: trials are asked for and ended in the same order as
+The study is made in memory at each start: trials are requested and ended in the same order as
 before, with results from the run folders. No other state is stored.
 """
 
@@ -64,7 +64,7 @@ class Trial:
 
 
 class Study:
-    """The trials of a plan; each is asked for, then ended.
+    """The trials of a plan; `ask` makes a trial, and `end` stores its result.
 
     If a trial depends on others (TPE, pruning), it uses the results of all earlier trials except
     the last `at_once - 1`, in order of their numbers. So it depends only on the sweep, not on the
@@ -90,7 +90,7 @@ class Study:
         self._study = _new_study(plan, storage, owner)
 
     def may_ask(self) -> bool:
-        """Whether another trial can be asked for now."""
+        """Whether another trial can be requested now."""
         number = len(self.trials)
         if self.plan.trials is not None and number >= self.plan.trials:
             return False

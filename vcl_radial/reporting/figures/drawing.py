@@ -178,8 +178,8 @@ def near_100(axes: Axes, name: str) -> None:
     def stretch(value: Any) -> Any:
         return -np.log10(np.clip(100.5 - np.asarray(value, dtype=float), 1e-3, None))
 
-    def squeeze(place: Any) -> Any:
-        return 100.5 - 10 ** -np.asarray(place, dtype=float)
+    def squeeze(position: Any) -> Any:
+        return 100.5 - 10 ** -np.asarray(position, dtype=float)
 
     getattr(axes, f"set_{name}scale")("function", functions=(stretch, squeeze))
 

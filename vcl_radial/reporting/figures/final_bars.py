@@ -52,14 +52,14 @@ def final_bars(results: pd.DataFrame, *, tasks: Sequence[str] | None = None) -> 
         height=_HEIGHT,
         grid="y",
     ) as (figure, panels):
-        for place, (axes, summary) in enumerate(zip(panels, summaries, strict=True)):
+        for index, (axes, summary) in enumerate(zip(panels, summaries, strict=True)):
             _bars(axes, summary, styles[summary.method].colour)
             axes.set_xlim(0.3, T + 0.7)
             axes.tick_params(axis="x", length=0)
             label_columns(axes, range(1, T + 1), task_names(tasks, T), pitch)
-            if place % per_line == 0:
+            if index % per_line == 0:
                 axes.set_ylabel("accuracy (%)")
-            if place + per_line >= len(summaries):
+            if index + per_line >= len(summaries):
                 axes.set_xlabel("task", labelpad=3)
     return figure
 

@@ -90,10 +90,10 @@ def heatmap_sheet(
         height=rows * cell.height,
         grid=None,
     ) as (figure, grid):
-        for place, (axes, summary) in enumerate(zip(grid, summaries, strict=True)):
+        for index, (axes, summary) in enumerate(zip(grid, summaries, strict=True)):
             _panel(axes, summary, cell, scale)
-            _label_axes(axes, summary, names, cell, first_of_line=place % per_line == 0)
-            if place + per_line >= len(summaries):
+            _label_axes(axes, summary, names, cell, first_of_line=index % per_line == 0)
+            if index + per_line >= len(summaries):
                 axes.set_xlabel(f"{metric} on task", x=0.5 * T / (T + _GAP + 1), labelpad=3)
         _colour_bar(figure, grid[:per_line], scale, rows)
     return figure

@@ -89,8 +89,8 @@ def _draw_row(
     quantity: Quantity,
 ) -> None:
     """Draw the panels of one quantity, which share an axis."""
-    first, *others = panels
-    for axes in others:
+    first, *remaining = panels
+    for axes in remaining:
         axes.sharey(first)
         axes.tick_params(axis="y", labelleft=False)
     runs = layers.groupby(["layer", "method", "task_trained"])[quantity.column]
