@@ -64,7 +64,7 @@ def network_of_rows(
     """A recipe's network for rows of numbers, with one head.
 
     Args:
-        recipe: the recipe, which may name a user's own network.
+        recipe: the recipe, which may name a user's network.
         inputs: numbers in a row.
         outputs: outputs of the head.
         hidden: units of the hidden layers, if the network is not the user's.

@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 def _known_or_own(value: str, known: Sequence[str], what: str) -> str:
     if value not in known and not outside.is_named(value):
-        others = f"choose from {', '.join(known)}, or " if known else ""
-        raise ValueError(f"{others}name your own as 'package.module:{what}'")
+        choices = f"choose from {', '.join(known)}, or " if known else ""
+        raise ValueError(f"{choices}name your own as 'package.module:{what}'")
     return value
 
 
 def one_of(*known: str, what: str) -> AfterValidator:
-    """A validator of one of the known names, or a user's own `package.module:name`."""
+    """A validator that accepts one of the known names, or a user's `package.module:name`."""
     return AfterValidator(partial(_known_or_own, known=known, what=what))
 
 
@@ -40,7 +40,7 @@ def _families() -> Mapping[str, type[Family]]:
 
 
 def _known_posterior(value: str) -> str:
-    """Accept "none", a family's name, or a user's own `package.module:Class`."""
+    """Accept "none", a family's name, or a user's `package.module:Class`."""
     if value != "none" and not outside.is_named(value):
         _known_or_own(value, [*_families(), "none"], "Class")
     return value
@@ -122,12 +122,12 @@ class RecipeSettings(Settings):
 
     @property
     def family(self) -> type[Family] | None:
-        """The suite's family of the weights; None for points, and for a user's own class."""
+        """The suite's family of the weights; None for point estimates and for a user's class."""
         return None if self.posterior == "none" else _families().get(self.posterior)
 
 
 def parts_from_outside(recipe: Any) -> list[Any]:
-    """A user's own method, family and network of a recipe.
+    """The user's method, family and network that a recipe names.
 
     Args:
         recipe: a recipe with `strategy` beside the keys of `RecipeSettings`.
@@ -184,7 +184,7 @@ def check_class(recipe: Any, cls: type[Any]) -> None:
         cls: class of the method that it names.
 
     Raises:
-        UserError: a check fails; names the strategy.
+        UserError: a check fails; the message names the strategy.
     """
     from vcl_radial.methods.base import Method
     from vcl_radial.methods.options import check_options, method_class_of
@@ -231,10 +231,10 @@ class MethodRecipe(RecipeSettings):
             self.check_strategy(likelihood)
 
     def check_strategy(self, likelihood: str) -> None:
-        """Check that a likelihood is one of classes, for an Avalanche strategy.
+        """Check that the likelihood is for classes, if the method is an Avalanche strategy.
 
         Raises:
-            UserError: it is another one.
+            UserError: the likelihood is for something else.
         """
         if likelihood not in ("categorical", "bernoulli"):
             raise UserError(
@@ -247,7 +247,7 @@ def check_methods(runs: Sequence[Any], likelihood: str) -> None:
     """Check that the methods of runs exist, take their options, and serve a likelihood.
 
     Raises:
-        UserError: a check fails; names each method.
+        UserError: a check fails; the message names each method.
     """
     faults = []
     for run in runs:

@@ -33,13 +33,13 @@ def taken_sets(
     if not isinstance(names, list) or not names or not all(isinstance(n, str) for n in names):
         raise UserError(f"{where} = {sets!r}: name sets, for example {json.dumps(example)}")
     if any("[" in entry for entry in names):  # the shell has removed the quotes
-        shown = json.dumps(example[:1])
+        quoted = json.dumps(example[:1])
         raise UserError(
-            f"{where} = {sets}: write quotes around all of it, --set 'data.sets={shown}'"
+            f"{where} = {sets}: write quotes around all of it, --set 'data.sets={quoted}'"
         )
-    if others := sorted(set(instead) & data.keys()):
+    if conflicting := sorted(set(instead) & data.keys()):
         raise UserError(
-            f"{name}: data.{others[0]}: the benchmark names data.sets; choose among those, "
+            f"{name}: data.{conflicting[0]}: the benchmark names data.sets; choose among those, "
             f"for example data.sets={json.dumps(names[:1])}"
         )
     return list(dict.fromkeys(names))

@@ -193,8 +193,8 @@ def draw(curves: Sequence[Curve], runs: Sequence[FinishedRun]) -> Picture:
         axes = panels[0]
         for curve in curves:
             line(axes, curve, _colour(curve.name), linestyle=_DASHES.get(curve.name, "-"))
-        others = [max(curve.y) for curve in curves if curve.name != "uniform"]
-        top = max(others or [max(curves[0].y)])
+        highest = [max(curve.y) for curve in curves if curve.name != "uniform"]
+        top = max(highest or [max(curves[0].y)])
         axes.set_ylim(0, 1.25 * top if top > 0 else 1)
         axes.set_xlim(0, None)
         axes.set_xlabel("round")
@@ -323,7 +323,7 @@ def _differences(runs: Sequence[FinishedRun]) -> Section:
 
 
 def _recipe(run: FinishedRun) -> Mapping[str, Any]:
-    """Keys of a run's recipe and its options, with defaults for what its spec does not hold."""
+    """Keys of a run's recipe and its options, with defaults for keys that its spec lacks."""
     defaults = {
         key: field.get_default(call_default_factory=True)
         for key, field in Recipe.model_fields.items()

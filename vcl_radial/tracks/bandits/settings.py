@@ -46,7 +46,7 @@ class DataSettings(Settings):
 
 
 class Recipe(StepRecipe, MethodRecipe):
-    """How an agent learns; defaults are those of Kessler et al. 2020, Appendix D.3, if stated.
+    """How an agent learns; defaults are from Kessler et al. 2020, Appendix D.3, if stated there.
 
     The strategy may also be "uniform": every action with the same chance. `prior_scale` is
     sqrt(2 / 100); `initial_rho` is the value of Riquelme et al., where sigma starts at exp(-5).

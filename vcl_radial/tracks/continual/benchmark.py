@@ -1,4 +1,4 @@
-"""`benchmark` in Python: the task sequence of a benchmark, for a user's own loop."""
+"""`benchmark` in Python: the task sequence of a benchmark, for a user's training loop."""
 
 from __future__ import annotations
 

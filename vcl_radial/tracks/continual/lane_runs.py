@@ -1,9 +1,9 @@
 """The continual track for many runs of one shape at once, as lanes of one program.
 
-A lane ends with the numbers of `ContinualRun` with its seed and recipe, up to the rounding of
-batched products: it has its own generator, seeded as that run is, and draws from it in the same
-order. Heads, consolidation, predictions, checkpoints and scores are those of the lanes' own
-networks; only training is done for all lanes together.
+A lane gives the same numbers as a `ContinualRun` with the same seed and recipe, up to the rounding
+of batched products: it has a separate generator with the seed of that run, and draws from it in the
+same order. Every lane has a network with heads, consolidation, predictions, checkpoints and scores;
+only training is done for all lanes together.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from vcl_radial.tracks.continual.training import task_seed
 from vcl_radial.training.trainer import Trainer
 
 MAY_DIFFER = declared(Recipe, lanes="may differ")
-"""Keys of a recipe in which lanes of one program may differ; the others make its shape."""
+"""Keys of a recipe in which lanes of one program may differ; all other keys make its shape."""
 
 
 @cache
@@ -74,7 +74,7 @@ def _loss(recipe: Recipe) -> Loss:
 
 
 class Lane(TaskRun):
-    """One run among those that are trained as one program."""
+    """One of the runs that are trained as one program."""
 
     def __init__(
         self,
@@ -143,7 +143,7 @@ class LaneRuns:
         if len({shape(recipe) for recipe in recipes}) != 1 or shape(recipes[0]) is None:
             raise ValueError("the recipes of lanes must have one shape")
         if settings.varies_with_seed and len(set(seeds)) != 1:
-            raise ValueError("lanes have one stream, and here each seed has its own")
+            raise ValueError("lanes share one stream, but here the stream depends on the seed")
         torch.set_flush_denormal(True)
         stream = stream_for(settings, recipes[0], data_dir, seeds[0])
         recipes[0].check_batches(min(map(len, stream.train)))
@@ -253,7 +253,7 @@ class LaneRuns:
     def _epoch(
         self, step: Replayed, orders: Sequence[torch.Generator], points: int, recipe: Recipe
     ) -> Tensor:
-        """Train every active lane on the task in the lane's own order; return the last losses."""
+        """Train every active lane on the task, in its order of batches; return the last losses."""
         order = torch.stack([torch.randperm(points, generator=g) for g in orders]).to(self.device)
         size = recipe.batch_size
         end = points - points % size if recipe.drop_last else points

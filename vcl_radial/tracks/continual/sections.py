@@ -126,10 +126,10 @@ def _against(results: pd.DataFrame, methods: Sequence[str]) -> Section:
             "deviation."
         )
         blocks += [Text(note), difference_table(differences)]
-    others = sorted(set(methods[1:]) - set(differences["method"]))
-    if others:
+    not_compared = sorted(set(methods[1:]) - set(differences["method"]))
+    if not_compared:
         note = f"Fewer than two seeds in common with {reference}, so no comparison: "
-        blocks.append(Text(f"{note}{', '.join(others)}."))
+        blocks.append(Text(f"{note}{', '.join(not_compared)}."))
     if len(methods) == 1:
         blocks.append(Text("There is no other method to compare with."))
     return Section(f"Against {reference}", blocks, {"differences.csv": figures.to_csv(differences)})

@@ -8,7 +8,7 @@ with the weight b of the KL, which is 1 except for a tempered posterior. The wei
 
     E tau / 2 * mean (y - f)^2 + b KL / N.
 
-The steps are those of `vcl_radial.nn.lane_step`, many in one call if the compiled library has them
+The steps are made by `vcl_radial.nn.lane_step`, or many in one call by the compiled library
 (`vcl_radial.nn.compiled_lanes`). Their random numbers are drawn beforehand, lane by lane, from the
 lane's generator, so that a lane ends with the same numbers as the run alone.
 """

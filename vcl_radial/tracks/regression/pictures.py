@@ -86,7 +86,7 @@ def _rows(
     low, high = _range([*ours, *theirs], ours)
     axes.set_xlim(low, high)
     grey = MethodStyle(QUIET_INK, "|")
-    for place, ((mean, error), style) in enumerate(
+    for row, ((mean, error), style) in enumerate(
         zip([*ours, *theirs], [*styles, *(grey for _ in theirs)], strict=True)
     ):
         if math.isnan(mean):
@@ -95,7 +95,7 @@ def _rows(
             left = mean < low
             axes.annotate(
                 f"◂ {mean:.2f}" if left else f"{mean:.2f} ▸",
-                (0.02 if left else 0.98, place),
+                (0.02 if left else 0.98, row),
                 xycoords=("axes fraction", "data"),
                 ha="left" if left else "right",
                 va="center",
@@ -105,7 +105,7 @@ def _rows(
             continue
         axes.errorbar(
             mean,
-            place,
+            row,
             xerr=0.0 if math.isnan(error) else error,
             color=style.colour,
             marker=style.marker,

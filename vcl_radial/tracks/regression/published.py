@@ -70,9 +70,9 @@ def published() -> tuple[Published, ...]:
 
 def cell(source: str, name: str, column: str, metric: str) -> Published | None:
     """Return one cell; None if the table has none."""
-    for found in published():
-        if (found.source, found.set, found.column, found.metric) == (source, name, column, metric):
-            return found
+    for entry in published():
+        if (entry.source, entry.set, entry.column, entry.metric) == (source, name, column, metric):
+            return entry
     return None
 
 

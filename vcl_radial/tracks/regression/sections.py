@@ -86,8 +86,8 @@ def results_table(runs: Sequence[FinishedRun]) -> pd.DataFrame:
     """The tidy table of runs, with the columns `tables.COLUMNS`.
 
     A setting holds the keys that differ between the recipes of a method on one set. All rows at
-    once, beside a sequence, have the slice 0. If runs know what they carry from slice to slice,
-    there is a column `carried_bytes` too.
+    once, beside a sequence, have the slice 0. If runs have the bytes that they carry from slice to
+    slice, there is also a column `carried_bytes`.
     """
     settings = _settings_by_run(runs)
     rows = [

@@ -107,8 +107,8 @@ class Regression(Track[Run]):
             if table.summary:
                 report_once(f"{data.table}: {table.summary}")
             # Only in lanes does an RDP body have a Gaussian head.
-            others = [r for r in group if not (r.is_lane and r.recipe.strategy == "rdp_vcl")]
-            check_made(others, partial(method_of, inputs=table.x.shape[1], hidden=table.hidden))
+            buildable = [r for r in group if not (r.is_lane and r.recipe.strategy == "rdp_vcl")]
+            check_made(buildable, partial(method_of, inputs=table.x.shape[1], hidden=table.hidden))
 
     def batches(self, runs: Sequence[Run], lanes: int) -> list[list[Run]]:
         """Group runs by table and shape, longest first: no worker ends with a long batch."""

@@ -19,7 +19,7 @@ from vcl_radial.tracks.regression.settings import Recipe
 
 
 class LaneSplits:
-    """Splits of a set as lanes, each standardised on its own training rows.
+    """Splits of a set as lanes; every split is standardised on its training rows.
 
     Args:
         data: the set.

@@ -39,13 +39,13 @@ class BandEnergies(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Features `[B, 2 C (K + 1)]` of images `[B, C, H, W]`."""
-        found = []
+        parts = []
         for _ in range(self.octaves):
             coarse = avg_pool2d(x, 2, ceil_mode=True)
             band = x - interpolate(coarse, size=x.shape[-2:], mode="bilinear")
             mean, sd = band.abs().mean((2, 3)), band.std((2, 3))
-            found += [(mean + _FLOOR).log(), (sd + _FLOOR).log()]
+            parts += [(mean + _FLOOR).log(), (sd + _FLOOR).log()]
             x = coarse
-        found += [x.mean((2, 3)), x.std((2, 3))]
-        features: Tensor = self.standardise(torch.cat(found, 1))
+        parts += [x.mean((2, 3)), x.std((2, 3))]
+        features: Tensor = self.standardise(torch.cat(parts, 1))
         return features

@@ -213,7 +213,7 @@ def validation_scores(path: Path) -> dict[str, float]:
 def calibration_table(predictions: pd.DataFrame, bins: int = 10) -> pd.DataFrame:
     """The calibration curves: `after, part, lower, upper, count, predicted, observed`.
 
-    Parts are those of `score_table`, without photographs of an unknown level.
+    The parts are the same as in `score_table`, without photographs of an unknown level.
     """
     labelled = scored(predictions)
     labelled = labelled[labelled["label"] >= 0]
@@ -282,7 +282,7 @@ def _labelled_scores(
 def _under_referral(
     classes: Whole, predicted: Floats, log_odds: Floats, rank: Whole, weights: Floats
 ) -> Floats:
-    """The scores of `_CURVES` at each share of `REFERRED`, then those of `_AREAS`."""
+    """The scores of `_CURVES` at each share of `REFERRED`, then the scores of `_AREAS`."""
     drawn = weights > 0
     classes, rank = classes[drawn], rank[drawn]
     predicted, log_odds, weights = predicted[drawn], log_odds[drawn], weights[drawn]

@@ -172,7 +172,7 @@ def sections(runs: Sequence[FinishedRun], data_dir: Path | None) -> list[Section
     details = []
     for part, part_rows in tables.graded_parts(last):
         beside = part == "test" and data["dataset"] != "synthetic"
-        # If seeds differ in their split, their standard error includes that of patients.
+        # If seeds differ in their split, the error over seeds includes the error over patients.
         patients = part not in ("test", *sites) or _one_split(runs)
         named, notices = f"{benchmark}, {part}", _notices(runs)
         parts.append(

@@ -130,7 +130,7 @@ class Retinopathy(Track[Run]):
         return selected_score_by_epoch(folder.run, history_so_far(folder))
 
     def score(self, folder: RunFolder[Run], objective: str) -> float | None:
-        """The score of the weights that the recipe selects, by default those of the last epoch."""
+        """The score of the weights that the recipe selects, by default the last epoch's weights."""
         from vcl_radial.tracks.retinopathy.scoring import validation_scores
 
         return validation_scores(folder.path)[objective]

@@ -265,7 +265,7 @@ def trainer_of(
     method = start_of(recipe, size, seed, device)
     method.sample_by_sample = True
     truncation, network = recipe.truncation, method.network
-    # Truncated noise has its own sampler.
+    # Truncated noise has a separate sampler.
     method.gradients_are_read = truncation is not None
 
     def schedule(done: float) -> float:

@@ -25,8 +25,8 @@ class Lane:
         posteriors: supported posteriors of the weights.
         options: supported options of the method.
         fixed: options of the method with their only supported value, which is this track's default.
-        alike: keys of the recipe and options that lanes of one program share beside those of
-            `vcl_radial.tracks.regression.settings`.
+        alike: keys of the recipe and options that lanes of one program share, besides the shared
+            keys of `vcl_radial.tracks.regression.settings`.
         carried: whether the posterior can be carried to the next slice.
         has_kl: whether the objective has a KL, which `kl_weight` weighs.
         step_cost: fixed cost of a step relative to the usual one; 0 without steps.

@@ -27,13 +27,13 @@ def predict(job: Job) -> Mixture:
     """Train point estimates, then predict by the linearised posterior about them."""
     lanes, noise = job.point_lanes(), job.noise()
     job.fit(lanes, noise)
-    found = [
+    moments = [
         laplace(lane_network(lanes, lane), x[:points], y[:points], x_new)
         for lane, (x, y, points, x_new) in enumerate(
             zip(job.train.x, job.train.y, job.train.points.tolist(), job.x, strict=True)
         )
     ]
-    means, variances = zip(*found, strict=True)
+    means, variances = zip(*moments, strict=True)
     return Mixture(torch.stack(means)[None], torch.stack(variances).sqrt()[None])
 
 

@@ -203,7 +203,7 @@ def by_site(scores: pd.DataFrame, sites: Sequence[str], benchmark: str) -> pd.Da
 
 
 def with_carried(run_scores: pd.DataFrame, methods: Methods) -> pd.DataFrame:
-    """Add a column `carried_bytes` to the table of `by_run`, if runs know what they carry."""
+    """Add a column `carried_bytes` to the table of `by_run`, if the runs have these numbers."""
     carried = {
         (method, run.spec.seed): run.environment.get("carried_bytes")
         for method, runs in methods.items()

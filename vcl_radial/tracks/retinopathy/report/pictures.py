@@ -51,7 +51,7 @@ def referral_curves(part_means: pd.DataFrame, title: str, notices: Sequence[str]
         figure, grid = panels(len(CURVES), len(CURVES))
         for axes, (metric, heading) in zip(grid, CURVES.items(), strict=True):
             chosen = ranked(part_means, metric)
-            for place, method in enumerate(methods):
+            for index, method in enumerate(methods):
                 line = chosen[chosen["method"] == method]
                 label = f"{method}, by {UNCERTAINTY_NAMES.get(main_uncertainty(line), '')}"
                 error = line["se_seeds"].where(line["seeds"] > 1, line["se_patients"])
@@ -60,10 +60,10 @@ def referral_curves(part_means: pd.DataFrame, title: str, notices: Sequence[str]
                     line["mean"],
                     error.fillna(0.0),
                     # Bars of neighbours are side by side.
-                    errorevery=(place % 4, 4),
+                    errorevery=(index % 4, 4),
                     color=styles[method].colour,
                     **styles[method].look,
-                    markevery=(place % 4, 4),
+                    markevery=(index % 4, 4),
                     markersize=3.2,
                     linewidth=1.2,
                     elinewidth=0.7,
@@ -105,7 +105,7 @@ def calibration_curves(
     errors_by_method = errors[errors["metric"] == "calibration_error"].set_index("method")["mean"]
     with house_style():
         figure, grid = panels(len(methods), per_line)
-        for place, (axes, method) in enumerate(zip(grid, methods, strict=True)):
+        for index, (axes, method) in enumerate(zip(grid, methods, strict=True)):
             method_bins = pooled[pooled["method"] == method]
             share = 100 * method_bins["count"] / method_bins["count"].sum()
             middle = 50 * (method_bins["lower"] + method_bins["upper"])
@@ -128,7 +128,7 @@ def calibration_curves(
             axes.set_xticks([0, 25, 50, 75, 100])
             axes.set_yticks([0, 25, 50, 75, 100])
             below, beside = "said to be referable (%)", "are referable (%)"
-            _edges(axes, place, per_line, len(methods), below, beside)
+            _edges(axes, index, per_line, len(methods), below, beside)
         finish(figure, _size(len(methods)), title, parts)
     return figure
 
@@ -162,11 +162,11 @@ def _line(
     )
 
 
-def _edges(axes: Axes, place: int, per_line: int, count: int, below: str, beside: str) -> None:
+def _edges(axes: Axes, index: int, per_line: int, count: int, below: str, beside: str) -> None:
     """Label the outer panels."""
-    if place + per_line >= count:
+    if index + per_line >= count:
         axes.set_xlabel(below, labelpad=3)
-    if place % per_line == 0:
+    if index % per_line == 0:
         axes.set_ylabel(beside)
 
 

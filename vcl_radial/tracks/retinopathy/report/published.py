@@ -1,7 +1,7 @@
 """The paper's Table 1 on EyePACS, from `published.csv`.
 
 Farquhar, Osborne and Gal, "Radial Bayesian Neural Networks: Beyond Discrete Support In Large-Scale
-Bayesian Deep Learning" (AISTATS 2020), Table 1: their own runs, at 512 x 512 pixels.
+Bayesian Deep Learning" (AISTATS 2020), Table 1: runs by the authors, at 512 x 512 pixels.
 """
 
 from __future__ import annotations

@@ -35,20 +35,20 @@ def showable(
 ) -> tuple[list[Photographs], list[str]]:
     """The photographs of a run's data that may be shown, and notes on missing ones."""
     data = DataSettings.model_validate(table)
-    found, missing = [], []
+    data_sets, missing = [], []
     for name in data.names:
         if name not in SHOWABLE:
             continue
         settings = SyntheticSettings(patients=data.patients, artefacts=data.artefacts)
         try:
-            found.append(
+            data_sets.append(
                 load_photographs(
                     name, data_dir, on_fault="skip", report=lambda _: None, synthetic=settings
                 )
             )
         except UserError as error:
             missing.append(f"no sheet of {name}: {error}")
-    return found, missing
+    return data_sets, missing
 
 
 def has_all(predictions: pd.DataFrame, photographs: Photographs) -> bool:
@@ -72,11 +72,11 @@ def sheet(predictions: pd.DataFrame, photographs: Photographs, title: str) -> Fi
     chosen = pd.concat([ordered.head(_ROW), ordered.tail(_ROW).iloc[::-1]])
     with house_style():
         figure, grid = panels(2 * _ROW, _ROW)
-        for place, (axes, row) in enumerate(zip(grid, chosen.to_dict("records"), strict=True)):
+        for index, (axes, row) in enumerate(zip(grid, chosen.to_dict("records"), strict=True)):
             axes.set(xticks=[], yticks=[])
             axes.spines[:].set_visible(False)
-            if place % _ROW == 0:
-                panel_title(axes, "most certain" if place else "least certain", 3 * _EDGE)
+            if index % _ROW == 0:
+                panel_title(axes, "most certain" if index else "least certain", 3 * _EDGE)
             picture = _picture(photographs, by_name[row["image"]])
             if picture is not None:
                 axes.imshow(picture, interpolation="lanczos")

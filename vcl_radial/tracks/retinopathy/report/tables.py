@@ -286,7 +286,7 @@ def pooled_calibration(calibration: pd.DataFrame) -> pd.DataFrame:
     for name in ("predicted", "observed"):
         sums[name] /= sums["count"]
     # Bins are sorted, because one seed may have photographs in a bin where another has none.
-    order = {name: place for place, name in enumerate(dict.fromkeys(sums["method"]))}
+    order = {name: index for index, name in enumerate(dict.fromkeys(sums["method"]))}
     return sums.sort_values(
         ["method", "lower"], key=lambda c: c.map(order) if c.name == "method" else c
     ).reset_index(drop=True)
