@@ -33,8 +33,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _main(arguments: Sequence[str]) -> int:
-    parser, words = parser_for(arguments)
-    options = parser.parse_args(words)
+    parser, remaining = parser_for(arguments)
+    options = parser.parse_args(remaining)
     # The tracks of the prunings are named in run folders as `reports.seeds.pruning...:Class`.
     with consent(granted=True):
         code: int = options.command(options)

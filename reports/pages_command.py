@@ -21,10 +21,12 @@ def parser(program: str) -> Parser:
         metavar="FOLDER|FILE",
         nargs="+",
         type=Path,
-        help="with templates in it or below, or a template",
+        help="a template, or a folder with templates in it or below it",
     )
     parser.add_argument(
-        "--check", action="store_true", help="write nothing; print what differs, and fail if any"
+        "--check",
+        action="store_true",
+        help="write nothing; print the differences, and fail if there are any",
     )
     parser.set_defaults(command=_pages)
     return parser

@@ -19,12 +19,12 @@ from vcl_radial.cli.arguments import (
 )
 from vcl_radial.system.quiet import quiet
 
-with quiet():  # about the packages that it imports
+with quiet():  # hide warnings of imports
     from benchmarks.speed.measuring import PROGRAM, TITLES, measure_all, write_page
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure what the command line names, and return the exit code as `vcl-radial` does."""
+    """Measure the sections of the command line; return an exit code as `vcl-radial` does."""
     return run_guarded(PROGRAM, lambda: _measure(parser().parse_args(arguments)))
 
 
@@ -39,9 +39,9 @@ def parser() -> argparse.ArgumentParser:
     named = "a name that --list prints (default: all)"
     add("sections", metavar="SECTION", nargs="*", type=_section, help=named)
     add("--list", action="store_true", help="list what each section measures")
-    add("--page", action="store_true", help="only write page and figures of --to again")
+    add("--page", action="store_true", help="only write page and figures in --to again")
     add("--repeats", metavar="N", type=count, help="measured rounds (default: 5; with --quick 2)")
-    add("--quick", action="store_true", help="a coarse look in some minutes")
+    add("--quick", action="store_true", help="measure coarsely, in a few minutes")
     written = "where to write (default: %(default)s)"
     add("--to", metavar="DIR", type=folder, default=Path("reports/speed"), help=written)
     add_data_dir(parser, "; else the downloaded Fashion-MNIST, else random images")

@@ -89,5 +89,5 @@ def memory() -> tuple[int, int]:
         return both
     file = Path("/proc/self/status")
     account = file.read_text() if file.exists() else ""
-    found = dict(re.findall(r"(\w+):\s+(\d+) kB", account))
-    return 1024 * int(found.get("VmRSS", 0)), 1024 * int(found.get("VmHWM", 0))
+    sizes = dict(re.findall(r"(\w+):\s+(\d+) kB", account))
+    return 1024 * int(sizes.get("VmRSS", 0)), 1024 * int(sizes.get("VmHWM", 0))

@@ -23,7 +23,7 @@ from vcl_radial.data.streams import load_dataset
 
 
 class PlainBayesianLinear(nn.Module):
-    """A mean-field Gaussian layer whose weights are drawn anew at every call.
+    """A mean-field Gaussian layer that draws new weights at every call.
 
     The prior is standard normal, which is the cheapest for this layer.
     """

@@ -1,8 +1,7 @@
 """Mean-field VI trained on truncated Gaussian noise (AISTATS Fig. 11).
 
 The noise of each weight is drawn from N(0, 1) given |noise| <= t; the KL is still the KL of the
-untruncated Gaussian. The estimate of the NLL is biased, and less noisy: the variance of the noise
-is
+untruncated Gaussian. The estimate of the NLL is biased, and less noisy: the noise has the variance
 
     1 - 2 t phi(t) / (2 Phi(t) - 1)
 
@@ -103,11 +102,11 @@ def analyse(setting: Setting) -> Analysis:
             [train_and_score(images, t, n, setting.seed + k) for k in range(seeds)]
             for t in thresholds
         ]
-        for place, panel in enumerate(gains):
+        for index, panel in enumerate(gains):
             for field in Score._fields:
-                values = [[getattr(run[place], field) for run in runs] for runs in scores]
+                values = [[getattr(run[index], field) for run in runs] for runs in scores]
                 curves.append(_curve(f"{panel}: {field}", _name(n), thresholds, values))
-            accuracies = [[runs[k][place].accuracy for runs in scores] for k in range(seeds)]
+            accuracies = [[runs[k][index].accuracy for runs in scores] for k in range(seeds)]
             curves += [
                 Curve(f"{panel}: accuracy, seed {k}", _name(n), list(thresholds), values)
                 for k, values in enumerate(accuracies)

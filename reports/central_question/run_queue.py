@@ -1,15 +1,15 @@
-"""The queue of this page's runs: what is to be run, what is done, and what is left.
+"""The queue of this page's runs: carry them out, and show how many are finished and left.
 
     python reports/central_question/run_queue.py status [FOLDER]
     python reports/central_question/run_queue.py run [FOLDER] --hours 1
 
 `queue.toml` lists cells (block, benchmark, method, settings, seed; see `cells.py`). FOLDER, by
-default this one, holds the results of each block as `BLOCK-TITLE.csv.gz`, a row for each number; a
-cell with rows there is done. The others are run one after another on one core, and a file is
-written anew, whole, after every cell. Ctrl-C and SIGTERM lose the cell at work and no other.
+default this one, holds the results of each block as `BLOCK-TITLE.csv.gz`, one row per number; a
+cell with rows there is finished. The other cells run one after another on one core. After every
+cell its file is written completely. Ctrl-C and SIGTERM lose only the running cell.
 
-Numbers of a block come from one commit of the code. Results that are committed move it on: run the
-code from a clone that stays where it is, and name the folder of the results.
+Numbers of a block come from one commit of the code. Committing results makes a new commit: run the
+code from a separate clone that stays at its commit, and name the folder of the results.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ Number = tuple[Any, Any, str, float]
 
 
 def read(folder: Path, blocks: Sequence[Block]) -> dict[Name, list[Row]]:
-    """The rows of all cells that are done."""
+    """The rows of all finished cells."""
     done: dict[Name, list[Row]] = defaultdict(list)
     for block in blocks:
         for row in _table(folder / block.file):
@@ -64,7 +64,7 @@ def read(folder: Path, blocks: Sequence[Block]) -> dict[Name, list[Row]]:
 
 
 def write(folder: Path, block: Block, done: Done) -> None:
-    """Write the file of a block anew, its rows sorted."""
+    """Write the file of a block, with sorted rows."""
     rows = [row for name, rows in done.items() if name[0] == block.name for row in rows]
     numbers = ("seed", "after", "task")
     table = pd.DataFrame(rows, columns=COLUMNS).sort_values(
@@ -74,10 +74,10 @@ def write(folder: Path, block: Block, done: Done) -> None:
 
 
 def perform(cells: Sequence[Cell], layers: bool) -> dict[Name, list[Row]]:
-    """Run cells that differ in their seeds alone, as lanes where they can be, and give their rows.
+    """Run cells that differ only in their seeds, as lanes if possible, and return their rows.
 
     Raises:
-        VclRadialError: one cannot be run. One that diverges has the row `diverged`.
+        VclRadialError: a cell cannot be run. A cell that diverges has the row `diverged`.
     """
     wall, cpu = time.monotonic(), time.process_time()
     if cells[0].benchmark == PAPERS:
@@ -99,10 +99,10 @@ def perform(cells: Sequence[Cell], layers: bool) -> dict[Name, list[Row]]:
 
 
 def _figure(cell: Cell) -> Iterator[Number]:
-    """The curves of a figure: x in the column `after`, the curve's name in that of the task.
+    """The curves of a figure: x in the column `after`, the curve's name in the task's column.
 
     Raises:
-        VclRadialError: no data are named, and the figure would be of drawn pictures.
+        VclRadialError: no data folder is named; the figure would show drawn pictures.
     """
     if user_root(None) is None:
         raise VclRadialError(f"{cell.method}: name the folder of the data by {DATA_VARIABLE}")
@@ -138,10 +138,10 @@ def _runs(cells: Sequence[Cell], layers: bool) -> list[list[Number]]:
 
 
 def _photographs(track: AnyTrack, folder: RunFolder[Any]) -> Iterator[Number]:
-    """What is kept of a finished run on photographs; `epoch_*` has the epoch in `after`."""
+    """The stored numbers of a finished run on photographs; `epoch_*` has the epoch in `after`."""
     sites = json.loads((folder.path / "environment.json").read_text())["sites"]
     for row in _table(folder.path / "scores.csv"):
-        # There is no AUC where one class is left.
+        # There is no AUC if only one class is left.
         if (
             row["metric"] in OF_PHOTOGRAPHS
             and row["referred"] in ("", "0.0", "0.3")
@@ -158,7 +158,7 @@ def _photographs(track: AnyTrack, folder: RunFolder[Any]) -> Iterator[Number]:
 
 
 def _tasks(path: Path, layers: bool) -> Iterator[Number]:
-    """What is kept of a finished run on a sequence of tasks."""
+    """The stored numbers of a finished run on a sequence of tasks."""
     for row in _table(path / "accuracy.csv"):
         after, task = int(row["task_trained"]), int(row["task_evaluated"])
         if row["metric"] in OF_TASKS and task <= after:
@@ -183,10 +183,10 @@ def _table(path: Path) -> list[Row]:
 
 
 def estimates(done: Done, queue: Path) -> Callable[[Cell], float | None]:
-    """A function from a cell to its seconds: of cells that are done, or those in `cost.csv`.
+    """A function from a cell to its seconds, by finished cells or by `cost.csv`.
 
-    Where none has its block, benchmark and method, those of its benchmark and method count, then
-    those of its benchmark; without any it gives None.
+    If no cell has the same block, benchmark and method, cells with the same benchmark and method
+    count, then cells with the same benchmark; without any the function returns None.
     """
     times = [(name[:3], _seconds(rows)) for name, rows in done.items()]
     measured = {kind for kind, _ in times}
@@ -233,18 +233,19 @@ def status(queue: Path, folder: Path) -> None:
 def run(
     queue: Path, folder: Path, names: Sequence[str], hours: float, one_each: bool, new_commit: bool
 ) -> None:
-    """Carry out what is left, in order, until the next cells do not fit into the hours.
+    """Run the remaining cells in order, until the next cells do not fit into the hours.
 
     Args:
-        queue: the list.
+        queue: path of `queue.toml`.
         folder: folder of the results.
         names: names of the blocks.
         hours: hours from now.
-        one_each: one cell for each block, benchmark and method that has none, to know the times.
-        new_commit: go on with a block that another commit has begun.
+        one_each: run one cell for each block, benchmark and method without a finished cell, to
+            measure the times.
+        new_commit: continue a block that another commit has begun.
 
     Raises:
-        VclRadialError: a cell cannot be run, or the code is not that of the block's other cells.
+        VclRadialError: a cell cannot be run, or the block's other cells come from another commit.
     """
     ends = time.monotonic() + 3600 * hours
     blocks = blocks_of(queue)
@@ -271,7 +272,7 @@ def run(
 
 
 def _batches(cells: Iterable[Cell], lanes: int) -> Iterator[list[Cell]]:
-    """Neighbours that differ in their seeds alone, at most so many."""
+    """Batches of at most `lanes` neighbours that differ only in their seeds."""
     for _, alike in itertools.groupby(cells, key=lambda cell: cell.name[:-1]):
         group = list(alike)
         yield from (group[at : at + lanes] for at in range(0, len(group), lanes))
@@ -289,14 +290,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("what", choices=["status", "run"])
-    parser.add_argument("folder", nargs="?", type=Path, default=HERE, help="of the results")
+    parser.add_argument(
+        "folder",
+        nargs="?",
+        type=Path,
+        default=HERE,
+        help="folder of the results (default: this page's folder)",
+    )
     parser.add_argument("--queue", type=Path, default=HERE / "queue.toml")
     parser.add_argument(
-        "--block", dest="blocks", metavar="NAME", action="append", help="may be repeated"
+        "--block",
+        dest="blocks",
+        metavar="NAME",
+        action="append",
+        help="only this block; may be repeated",
     )
-    parser.add_argument("--hours", type=float, default=math.inf, help="(default: no end)")
+    parser.add_argument(
+        "--hours", type=float, default=math.inf, help="hours from now (default: no limit)"
+    )
     parser.add_argument("--one-each", action="store_true", help="time one cell of each kind")
-    parser.add_argument("--new-commit", action="store_true", help="go on with other code")
+    parser.add_argument("--new-commit", action="store_true", help="continue with other code")
     options = parser.parse_intermixed_args(arguments)
     queue, folder = options.queue, options.folder
     if options.what == "status":
@@ -314,7 +327,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"run_queue: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("run_queue: stopped; the same command goes on", file=sys.stderr)
+        print("run_queue: stopped; the same command resumes", file=sys.stderr)
         return 130
     return 0
 

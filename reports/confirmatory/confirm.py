@@ -1,12 +1,12 @@
 """The numbers of the plan, and the tests that it states.
 
-    python reports/confirmatory/confirm.py power             what so many seeds detect
+    python reports/confirmatory/confirm.py power             the effects that N seeds detect
     python reports/confirmatory/confirm.py primary FOLDER    the tests on the primary streams
-    python reports/confirmatory/confirm.py fashion FOLDER    those on split FashionMNIST
+    python reports/confirmatory/confirm.py fashion FOLDER    the tests on split FashionMNIST
     python reports/confirmatory/confirm.py picture           differences.png, from the tests below
 
 FOLDER is the `report` that `vcl-radial run` writes, with BENCHMARK/runs.csv for each stream. With
-`--to FILE.csv` the tests are written too.
+`--to FILE.csv` the tests are also written to a file.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Family(NamedTuple):
 
     Attributes:
         seeds: seeds of all runs.
-        chance: the streams, and the accuracy of a guess in per cent, that of a run that diverged.
+        chance: the accuracy of a guess in per cent by stream; a diverged run gets this accuracy.
     """
 
     seeds: range
@@ -82,10 +82,10 @@ def seeds_for(effect: float, level: float) -> int:
 
 
 def accuracies(runs: pd.DataFrame, method: str, seeds: range, chance: float) -> pd.Series:
-    """Final average accuracy of each seed; of a run that diverged that of a guess.
+    """Final average accuracy of every seed; a diverged run has the accuracy of a guess.
 
     Raises:
-        SystemExit: no seed is there, or another one is.
+        SystemExit: the seeds of the runs are not exactly these.
     """
     names = runs["method"].str.removeprefix("best-")
     values = runs[names == method].set_index("seed")["average_accuracy"]
@@ -109,7 +109,8 @@ def table(runs: Mapping[str, pd.DataFrame], family: Family = PRIMARY) -> pd.Data
     Returns:
         `stream, first, second`, the mean `difference` in points with `lower` and `upper` of its
         95 % interval, the standard deviation `sd` of the differences, `p` of the t-test, `holm`,
-        and the difference that the test `detects` with power 0.8 at that spread, as the first.
+        and the difference that the test `detects` with power 0.8 at this spread, as the first test
+        of Holm's correction.
     """
     effect = detectable(len(family.seeds), LEVEL / (len(COMPARISONS) * len(family.chance)))
     rows = []
@@ -119,7 +120,7 @@ def table(runs: Mapping[str, pd.DataFrame], family: Family = PRIMARY) -> pd.Data
             a, b = (accuracies(runs[stream], name, family.seeds, chance) for name in names)
             d, sd = (a - b).mean(), (a - b).std()
             half = stats.t.ppf(0.975, len(a) - 1) * sd / np.sqrt(len(a))
-            # Where all differences are 0 there is nothing to be seen.
+            # If all differences are equal, the t-test is not defined.
             p = float(stats.ttest_rel(a, b).pvalue) if sd > 0 else float(d == 0)
             rows.append((stream, first, second, d, d - half, d + half, sd, effect * sd, p))
     columns = ["stream", "first", "second", "difference", "lower", "upper", "sd", "detects", "p"]
@@ -181,7 +182,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("what", choices=["power", "picture", *FAMILIES])
     parser.add_argument("folder", nargs="?", type=Path)
-    parser.add_argument("--to", metavar="FILE.csv", type=Path, help="where to write the tests too")
+    parser.add_argument(
+        "--to", metavar="FILE.csv", type=Path, help="also write the tests to this file"
+    )
     options = parser.parse_args()
     if options.what == "power":
         _print_power()

@@ -80,10 +80,10 @@ def figures() -> dict[str, Page]:
     return {figure: page for page in pages().values() for figure in page.figures}
 
 
-def members(words: Sequence[str]) -> list[str]:
+def members(arguments: Sequence[str]) -> list[str]:
     """The figures that arguments name (`all`, a page or a figure), without duplicates."""
     meant = {"all": [*figures()]} | {name: [*page.figures] for name, page in pages().items()}
-    return list(dict.fromkeys(name for word in words for name in meant.get(word, [word])))
+    return list(dict.fromkeys(name for word in arguments for name in meant.get(word, [word])))
 
 
 def check_options(names: Sequence[str], setting: Setting) -> None:

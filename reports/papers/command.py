@@ -45,7 +45,7 @@ def parser(program: str) -> Parser:
         "--seed", metavar="N", type=seed_number, default=0, help="the first seed (default: 0)"
     )
     parser.add_argument(
-        "--quick", action="store_true", help="a coarse look, half a minute for each figure"
+        "--quick", action="store_true", help="compute coarsely, in half a minute per figure"
     )
     parser.add_argument(
         "--to", metavar="DIR", type=folder, help="where to write (default: the folder of the page)"
@@ -67,7 +67,7 @@ def parser(program: str) -> Parser:
         "--jobs",
         metavar="N",
         type=count,
-        help="runs at a time, each on one thread (default: one per core)",
+        help="number of runs at a time, each on one thread (default: one per core)",
     )
     add_settings(runs, "set keys of the recipe (epochs=20) or of the data (data.dataset=digits)")
     add_out(runs, "runs")
@@ -76,17 +76,17 @@ def parser(program: str) -> Parser:
     return parser
 
 
-def _known(word: str) -> str:
-    """A word of the command line that stands for figures."""
-    words = ("all", *pages(), *figures())
-    if word not in words:
-        raise argparse.ArgumentTypeError(f"{word!r} is none of {', '.join(words)}")
-    return word
+def _known(name: str) -> str:
+    """Parse an argument that names figures."""
+    names = ("all", *pages(), *figures())
+    if name not in names:
+        raise argparse.ArgumentTypeError(f"{name!r} is none of {', '.join(names)}")
+    return name
 
 
 def _papers(options: argparse.Namespace) -> int:
     if options.methods and not options.names:
-        raise UserError("takes all words that follow: put the figure before it", "--method")
+        raise UserError("takes all arguments that follow: put the figure before it", "--method")
     if not options.names:
         return _list()
     names = members(options.names)

@@ -154,10 +154,10 @@ def _draw_curve(axes: Axes, curve: Curve, look: dict[str, Any]) -> None:
         label(axes, float(curve.x[-1]), curve.y[-1], end, QUIET_INK)
 
 
-def _draw_rows(axes: Axes, curve: Curve, colour: str, place: float) -> None:
+def _draw_rows(axes: Axes, curve: Curve, colour: str, index: float) -> None:
     """Draw a curve over names as bars from left to right, with their ranges and values."""
     y, low, high = (np.asarray(part) for part in (curve.y, curve.low, curve.high))
-    rows = np.arange(len(y)) + 0.38 * place
+    rows = np.arange(len(y)) + 0.38 * index
     ranges = {"ecolor": INK, "elinewidth": 0.8}
     bars = axes.barh(rows, y, 0.36, xerr=(y - low, high - y), color=colour, error_kw=ranges)
     numbers = [f"{v:,.0f}" if v >= 20 or v == int(v) else f"{v:.2g}" for v in y]

@@ -46,7 +46,7 @@ def _set(block: RDPBlock, recipe: LeNetRecipe) -> None:
     block.log_concentration.fill_(math.log(concentration_for_length(recipe.length, D)))
     block.rho.fill_(inverse_softplus(recipe.spread))
     after = block.posterior
-    # The radii take up what the mean directions have lost, so that the means stay.
+    # The radii grow as the mean directions shrink, so that the means do not change.
     shrunk = (
         (after.radius.mean() * after.direction.mean_length())
         / (before.radius.mean() * before.direction.mean_length())

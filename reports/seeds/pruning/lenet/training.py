@@ -187,8 +187,8 @@ def make_optimizer(network: BayesianLeNet, recipe: LeNetRecipe) -> torch.optim.A
     blocks = [module for module in network.modules() if isinstance(module, RDPBlock)]
     radii = [p for block in blocks for p in (block.loc, block.rho, block.log_concentration)]
     radius_ids = set(map(id, radii))
-    others = [p for p in network.parameters() if id(p) not in radius_ids]
-    return torch.optim.Adam([{"params": others}, {"params": radii}])
+    remaining = [p for p in network.parameters() if id(p) not in radius_ids]
+    return torch.optim.Adam([{"params": remaining}, {"params": radii}])
 
 
 def _train_epoch(
