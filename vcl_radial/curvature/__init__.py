@@ -1,4 +1,4 @@
-"""Quadratic memories of finished tasks: penalties, and the curvature that they are made of."""
+"""Quadratic memories of finished tasks: penalties, and the curvature that defines them."""
 
 from vcl_radial.curvature.dense import DenseQuadratic
 from vcl_radial.curvature.fisher import diagonal_fisher, output_sensitivity

@@ -1,4 +1,4 @@
-"""A quadratic memory with a full matrix: the curvature of the loss in every pair of weights."""
+"""A quadratic memory with a full matrix: the curvature of the loss for every pair of weights."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from vcl_radial.curvature.quadratic import Quadratic
 class DenseQuadratic(Quadratic):
     """R(w) = 1/2 sum_i P_i (w_i - c_i)^2 + 1/2 v' M v + constant.
 
-    v is the vector w - c of all weights; weights that are not in it rest at their centres. M is
-    float64, since precisions of weights differ by many orders: it takes 8 bytes per pair of
-    weights.
+    v is the vector w - c of all weights; weights that are not in it stay at their centres. M is
+    float64, because precisions of weights differ by many orders of magnitude: it takes 8 bytes per
+    pair of weights.
 
     Attributes:
         sizes: number of entries of each tensor by its name, in the order of v.
@@ -40,7 +40,7 @@ class DenseQuadratic(Quadratic):
         return total + (twice_form - twice_form.detach() / (2 if value else 1)).to(total)
 
     def add_matrix(self, names: Collection[str], matrix: Tensor) -> None:
-        """Add the joint curvature of these weights to M, in their order; they have a centre."""
+        """Add the joint curvature of these weights, which must have a centre, in their order."""
         new = {name: self.centre[name].numel() for name in names if name not in self.sizes}
         zeros = matrix.new_zeros(len(self.matrix) + sum(new.values()))
         enlarged = zeros.diag()

@@ -5,14 +5,14 @@ Both are, weight by weight,
     S_i = sum_n sum_c | v_nc . df(x_n)/dw_i |^k
 
 with f the logits `[C]` of one point and v_nc a direction in them: k = 2 for the Fisher, k = 1 for
-MAS. The power is that of each point's gradient, so that S depends neither on the batch size
-nor on the order. (The square of a mini-batch's mean gradient, as in Avalanche's EWC plugin, is
-smaller by about the batch size, by a factor that depends on the data.)
+MAS. The power applies to the gradient of each point, so that S depends neither on the batch size
+nor on the order of the points. (The squared mean gradient of a mini-batch, as in Avalanche's EWC
+plugin, is smaller, by a factor of about the batch size that depends on the data.)
 
 The gradient of a linear layer's weight at one point is an outer product of the gradient d at its
 output and its input a, and |d_i a_j|^k = |d_i|^k |a_j|^k: S of such a layer is one product of two
 matrices, |d|^k' |a|^k, for the whole batch. The gradient of a convolution is the sum of such
-products over places, d_n A_n' with the patches A_n that the kernel sees. `torch.func` computes all
+products over positions, d_n A_n' with the patches A_n under the kernel. `torch.func` computes all
 other gradients, point by point.
 """
 
@@ -45,7 +45,7 @@ FISHERS = ("empirical", "predictive")
 """The kinds of Fisher information."""
 
 LARGEST_CHUNK = 2**24
-"""Most numbers in memory at a time: in gradients of points, or in patches of their images."""
+"""Largest number of values in memory at a time, in per-point gradients or in image patches."""
 
 
 def diagonal_fisher(
@@ -66,7 +66,7 @@ def diagonal_fisher(
 
     Args:
         network: a network with outputs `[B, C]`.
-        parameters: the network's parameters to compute it for, by their names in the network.
+        parameters: the parameters for which to compute the diagonal, by their names in the network.
         points: batches of arguments and labels; dropout and batch statistics are switched off.
         kind: "empirical" or "predictive".
         likelihood: the likelihood of the outputs; by default they are logits of classes.
@@ -84,7 +84,7 @@ def diagonal_fisher(
     def empirical(outputs: Tensor, targets: Tensor) -> list[Tensor]:
         return [likelihood.residual(outputs, targets)]
 
-    # For the predictive Fisher: the squares of S's columns sum to the residual's expected square.
+    # For the predictive Fisher, the squared columns of S sum to the expected squared residual.
     directions = empirical if kind == "empirical" else likelihood.hessian_root
     return _sum_of_powers(network, parameters, points, directions, torch.square)
 
@@ -121,7 +121,7 @@ def _sum_of_powers(
 
 _Layer: TypeAlias = nn.Linear | nn.Conv2d
 _Layers: TypeAlias = dict[_Layer, tuple[str | None, str | None]]
-"""The names of each layer's weight and bias, None for a part that is not asked for."""
+"""The names of the weight and the bias of each layer, None for a part that is not requested."""
 
 
 def _layers_of(network: nn.Module, parameters: Mapping[str, Tensor]) -> _Layers | None:
@@ -160,7 +160,7 @@ def is_plain_convolution(layer: nn.Module) -> TypeGuard[nn.Conv2d]:
 
 
 def _depends_on(outputs: Tensor, weights: list[nn.Parameter]) -> bool:
-    """Whether outputs depend on one of these weights, though its layer was not called."""
+    """Whether outputs depend on one of these weights although its layer was not called."""
     weights = [weight for weight in weights if weight.requires_grad]
     if not weights:
         return False
@@ -237,7 +237,7 @@ def _add_convolution(layer: nn.Conv2d, total: Tensor, x: Tensor, d: Tensor, powe
 
 
 def patches(layer: nn.Conv2d, x: Tensor) -> Tensor:
-    """The patches `[B, C h w, L]` of images that a plain convolution sees at its L places."""
+    """The image patches `[B, C h w, L]` under a plain convolution's kernel at L positions."""
     return unfold(
         x,
         layer.kernel_size,

@@ -4,16 +4,17 @@ For a likelihood whose logits are natural parameters the GGN is the Fisher matri
 
     H = sum_n J_n' S_n S_n' J_n,    S_n S_n' = Hessian of -log p(y_n | f_n) in the logits f_n
 
-with J_n the Jacobian of the logits in the weights (Martens 2020, sections 8 and 9). A backward pass
-through the network takes each column of S_n: the sum over classes is exact, and no label is drawn.
+with J_n the Jacobian of the logits in the weights (Martens 2020, sections 8 and 9). Each column of
+S_n takes one backward pass through the network: the sum over classes is exact, and no label is
+drawn.
 g_nk is the gradient by column k at the output of a linear layer, and a_n is the layer's input. The
 layer's block of H, over its weights stacked by columns with the bias last, is
 
     H_layer = sum_nk (a_n a_n') (x) (g_nk g_nk')
 
-A convolution is a linear layer at each of its L places, with the patch there as its input a_nl: its
-gradient is sum_l g_nkl a_nl', and its block is the sum over n and k of the stacked gradient times
-its transpose.
+A convolution is a linear layer at each of its L positions, with the patch at the position as its
+input a_nl: its gradient is sum_l g_nkl a_nl', and its block is the sum over n and k of the stacked
+gradient times its transpose.
 
 The diagonal of H is `diagonal_fisher` with kind = "predictive".
 """
@@ -45,7 +46,7 @@ softmax_hessian_root: HessianRoot = Categorical().hessian_root
 
 
 class LayerPass(NamedTuple):
-    """Inputs and gradients of one layer; B counts every place of a convolution in every point.
+    """Inputs and gradients of one layer; B counts every position of a convolution in every point.
 
     Attributes:
         inputs: inputs a, `[B, in]`, or `[B, in + 1]` with a last column of ones for a bias.
@@ -87,7 +88,7 @@ def linear_layers(network: nn.Module, parameters: Mapping[str, Tensor]) -> dict[
     """The linear layers that hold these parameters of a network.
 
     Raises:
-        UserError: A parameter is not weight or bias of a linear layer that is trained in full.
+        UserError: A parameter is not the weight or bias of a linear layer that is trained in full.
     """
     layers = {
         name: layer
@@ -103,7 +104,7 @@ def linear_layers(network: nn.Module, parameters: Mapping[str, Tensor]) -> dict[
 
 
 def parameter_name(layer: str, part: str) -> str:
-    """The name of a layer's weight or bias in its network; a layer alone has the name ''."""
+    """The name of a layer's weight or bias in its network; a network of one layer is ''."""
     return f"{layer}.{part}" if layer else part
 
 
@@ -123,14 +124,14 @@ def layer_passes(
     points: Points,
     hessian_root: HessianRoot = softmax_hessian_root,
 ) -> Iterator[tuple[str, LayerPass]]:
-    """The name and pass of each layer, for every batch and every layer that the batch runs through.
+    """Yield the name and pass of every layer that a batch runs through, for every batch.
 
     Where the patches of a convolution are large, a pass holds a part of the points.
 
     Args:
         network: a network with logits `[B, C]`.
-        layers: the network's layers to record; layers with a posterior compute as in a pass with
-            gradients, at their means inside `vcl_radial.nn.weights.at_means`.
+        layers: the network's layers to record. Layers with a posterior compute as in training: they
+            draw weights, or use their means inside `vcl_radial.nn.weights.at_means`.
         points: batches of arguments and labels; dropout and batch statistics are switched off.
         hessian_root: S, the Hessian root of the likelihood.
 
@@ -169,7 +170,7 @@ def layer_passes(
 
 
 def point_layer(layer: nn.Module) -> nn.Linear | nn.Conv2d:
-    """The layer, or for a layer with a posterior its counterpart with point estimates."""
+    """The layer itself, or the point-estimate counterpart of a layer with a posterior."""
     return cast(nn.Linear, getattr(layer, "plain", layer))
 
 
@@ -196,7 +197,7 @@ def scaled_jacobians(
     points: Points,
     hessian_root: HessianRoot = softmax_hessian_root,
 ) -> Iterator[Tensor]:
-    """S'J of every batch, `[K B, P]`, with a row for each column of S and each point.
+    """Yield S'J of every batch, `[K B, P]`, with one row per column of S and point.
 
     The columns are the weights, in their order. The arguments are those of `layer_passes`, with
     parameters in place of their layers.

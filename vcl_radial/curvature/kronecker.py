@@ -1,15 +1,15 @@
 """Kronecker-factored curvature (KFAC), and a quadratic memory with sums of Kronecker products.
 
 A linear layer's block of the Gauss-Newton matrix is sum_nk (a_n a_n') (x) (g_nk g_nk'), see
-`vcl_radial.curvature.gauss_newton`. With inputs a and gradients g taken as uncorrelated over the
-points it is one Kronecker product,
+`vcl_radial.curvature.gauss_newton`. If inputs a and gradients g are uncorrelated over the points,
+the block is one Kronecker product,
 
     H  ~  A (x) G,    A = 1/N sum_n a_n a_n',    G = sum_nk g_nk g_nk'
 
 (Martens and Grosse 2015; Botev, Ritter and Barber 2017). It is exact for a single point, and where
-the gradients are the same for all points, as in linear regression. The L places of a convolution in
-an image count as L points, as if gradients of different places were uncorrelated too (Grosse and
-Martens 2016).
+the gradients are the same for all points, as in linear regression. The L positions of a convolution
+in an image count as L points, as if gradients of different positions were uncorrelated too (Grosse
+and Martens 2016).
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def kronecker_penalty(
     Args:
         weights: W, `[out, in + 1]`.
         factors: the summands, one or more.
-        value: whether to compute the value; otherwise it is 0, with the form's gradient.
+        value: whether to compute the value; otherwise the value is 0, with the correct gradient.
     """
     form: Tensor = _KroneckerPenalty.apply(weights, factors, value)
     return form
@@ -136,14 +136,14 @@ class KroneckerQuadratic(Quadratic):
     """R(w) = 1/2 sum_i P_i (w_i - c_i)^2 + 1/2 sum_layers v' (sum_t A_t (x) G_t) v + constant.
 
     v is w - c of a linear layer or a convolution, stacked by columns. A sum of Kronecker products
-    is not a Kronecker product: with all summands R is exact, and memory and the time of a step grow
-    with their number.
+    is not a Kronecker product: with all summands R is exact, but the memory and the time of a step
+    grow with their number.
 
     Args:
-        summed: whether to keep one product instead of a layer's summands; see `kronecker_sum`.
+        summed: whether to keep one product per layer instead of all summands; see `kronecker_sum`.
 
     Attributes:
-        factors: the summands by the layer's name.
+        factors: the summands by layer name.
     """
 
     def __init__(self, *, summed: bool = False) -> None:

@@ -33,7 +33,7 @@ from vcl_radial.curvature.gauss_newton import (
 from vcl_radial.curvature.quadratic import Quadratic
 
 Directions: TypeAlias = Mapping[str, Tensor]
-"""m vectors over all weights, by parameter name: `[m, numbers of the parameter]`."""
+"""m vectors over all weights, by parameter name: `[m, entries of the parameter]`."""
 
 PASSES = 4
 """Number of products with A: three turn the subspace, and one gives A in the subspace."""
@@ -50,8 +50,9 @@ def gauss_newton_product(
 ) -> dict[str, Tensor]:
     """H D = sum_n J_n' S_n S_n' J_n D over the weights of these layers together.
 
-    A column of S gives row nk of S'J the entry sum_layers g_nk' D_layer a_n, and brings
-    g_nk a_n' times it back, so that no Jacobian is formed: 2 m multiplications a weight and point.
+    For each column of S, row nk of S'J D is sum_layers g_nk' D_layer a_n. The product with J'S adds
+    g_nk a_n' times this row, so that no Jacobian is formed: 2 m multiplications per weight and
+    point.
 
     Args:
         network: a network with outputs `[B, C]`.
@@ -96,13 +97,14 @@ def _joint(name: str, layer: nn.Linear, directions: Directions) -> Tensor:
 class LowRankQuadratic(Quadratic):
     """R(w) = 1/2 sum_i P_i (w_i - c_i)^2 + 1/2 ||V (w - c)||^2 + constant.
 
-    Weights that are not in `penalty`'s argument rest at their centres.
+    Weights that are not in the argument of `penalty` stay at their centres.
 
     Args:
         rank: R, the largest number of rows of V.
 
     Attributes:
-        factor: V by parameter name, `[rows, numbers of the parameter]`; all have as many rows.
+        factor: V by parameter name, `[rows, entries of the parameter]`; the number of rows is the
+            same for all.
     """
 
     def __init__(self, rank: int) -> None:
@@ -125,7 +127,7 @@ class LowRankQuadratic(Quadratic):
     def add_curvature(
         self, product: Callable[[Directions], Directions], diagonal: Mapping[str, Tensor]
     ) -> None:
-        """Add a matrix H to L; the weights have a precision and a centre.
+        """Add a matrix H to L; its weights must have a precision and a centre.
 
         Args:
             product: computes H D for directions D over the weights of H.
@@ -147,7 +149,7 @@ class LowRankQuadratic(Quadratic):
         new = largest_directions(whole_product, self.rank, sum(sizes.values()), like)
         lost_diagonal = old.square().sum(0) - new.square().sum(0)
         pieces = [torch.split(t, [*sizes.values()], dim=-1) for t in (lost_diagonal, new)]
-        # The layout is that of a restored state, so that products round alike.
+        # With the memory layout of a restored state, products round in the same way.
         self.factor = {n: V.contiguous() for n, V in zip(sizes, pieces[1], strict=True)}
         for name, lost_part in zip(sizes, pieces[0], strict=True):
             P = self.precision[name]

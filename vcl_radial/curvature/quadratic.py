@@ -17,10 +17,10 @@ from torch.autograd.function import once_differentiable
 
 
 class Quadratic:
-    """R(w) = 1/2 sum_i P_i (w_i - c_i)^2 + constant; weights without a name in it are free.
+    """R(w) = 1/2 sum_i P_i (w_i - c_i)^2 + constant; weights that it does not name are free.
 
-    A sum of quadratics is one quadratic, so that the penalties of any number of tasks take the
-    memory and the time of one.
+    A sum of quadratics is one quadratic, so the penalties of any number of tasks need the memory
+    and the time of one penalty.
 
     Attributes:
         precision: P by parameter name, of the parameter's shape, in nats per squared weight.
@@ -34,11 +34,11 @@ class Quadratic:
         self.constant = 0.0
 
     def penalty(self, weights: Mapping[str, Tensor], value: bool = True) -> Tensor | float:
-        """R at these weights, a scalar in nats; 0 where the memory has none of them.
+        """R at these weights, a scalar in nats; 0 if the memory has none of them.
 
         Args:
             weights: tensors by parameter name.
-            value: whether to compute the value; otherwise it is 0, with R's gradient.
+            value: whether to compute the value; otherwise the value is 0, with the gradient of R.
         """
         names = [name for name in weights if name in self.precision]
         if not names:

@@ -1,7 +1,7 @@
 """The likelihoods of the suite: how a network's outputs predict targets.
 
 A likelihood turns outputs f(x; w) under draws of the weights into a loss, a predictive
-distribution, and the directions in which the outputs' negative log-likelihood curves.
+distribution, and a root of the Hessian of the negative log-likelihood in the outputs.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ class Likelihood(ABC):
         """The predictive p(y | x) from outputs under draws of the weights, `[S, B, C]`."""
 
     def prediction(self, outputs: Tensor) -> tuple[Any, Tensor | None]:
-        """The predictive, and how far draws `[S, B, C]` move it: `predict.sampling`, `[B]`.
+        """The predictive, and its spread over the draws `[S, B, C]`: `predict.sampling`, `[B]`.
 
-        The second is None where no class is predicted.
+        The spread is None where no class is predicted.
         """
         return self.predictive(outputs), None
 
@@ -62,20 +62,20 @@ class Likelihood(ABC):
     def residual(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """The gradient of -log p(y | f) in f, `[B, C]`."""
 
-    def check(self, targets: Tensor, outputs: int) -> None:  # noqa: B027 - the user's may be any
+    def check(self, targets: Tensor, outputs: int) -> None:  # noqa: B027 - optional in subclasses
         """Check that targets fit a head with this number of outputs, before training.
 
         Raises:
-            DataError: They do not fit; the message names the targets and what the head takes.
+            DataError: They do not fit; the message names the targets and the values that fit.
         """
 
     # A likelihood with its own parameters learns them in these methods.
 
     def begin_task(self, points: int) -> None:  # noqa: B027 - most have nothing to learn
-        """Make what earlier tasks taught the prior of a task of N points."""
+        """Make the posterior after earlier tasks the prior of a task with N points."""
 
     def observe(self, outputs: Tensor, targets: Tensor) -> None:  # noqa: B027
-        """Learn from a step's outputs after the step; shapes as in `nll`."""
+        """Learn from the outputs of a training step, after the step; shapes as in `nll`."""
 
     def fit(self, batches: Iterable[tuple[Tensor, Tensor]]) -> None:  # noqa: B027
         """Set the optimum for the outputs of all points of a task, after training.
@@ -118,7 +118,7 @@ class Categorical(Likelihood):
         return self.mean_output(outputs)
 
     def prediction(self, outputs: Tensor) -> tuple[Tensor, Tensor]:
-        """The log-predictive, and how far draws move it."""
+        """The log-predictive, and its spread over the draws."""
         return _prediction(outputs.log_softmax(-1))
 
     def hessian_root(self, outputs: Tensor, targets: Tensor) -> list[Tensor]:
@@ -135,14 +135,16 @@ class OneHot(Categorical):
     """One of C classes, with Gaussian noise on its one-hot label: e_y ~ N(f / s, v I).
 
     Bayes' rule over the C labels gives p(y | f) = softmax(f / (s v))_y. The loss has the curvature
-    1 / (s^2 v) in every output, whether the network is right and sure or not, so that a task's
-    share in a posterior's precision does not fade during training. A softmax's curvature,
-    diag(p) - p p', does fade. Squared errors on scaled labels: Hui and Belkin 2021.
+    1 / (s^2 v) in every output, even where the network is right and confident, so that the
+    contribution of a task to the posterior's precision does not vanish during training. The
+    curvature of a softmax, diag(p) - p p', does vanish. Squared errors on scaled labels: Hui and
+    Belkin 2021.
 
     Args:
         variance: v, the variance of the noise.
-        scale: s, the output for a label. With a large s weights have to move far and features are
-            learned; with a small s they stay near the start (Chizat, Oyallon and Bach 2019).
+        scale: s, the output for a label. With a large s, the weights move far and the network
+            learns features; with a small s, the weights stay near the start (Chizat, Oyallon and
+            Bach 2019).
     """
 
     name = "one-hot"
@@ -169,7 +171,7 @@ class OneHot(Categorical):
         return super().mean_output(self.logits(outputs))
 
     def prediction(self, outputs: Tensor) -> tuple[Tensor, Tensor]:
-        """The log-predictive, and how far draws move it."""
+        """The log-predictive, and its spread over the draws."""
         return super().prediction(self.logits(outputs))
 
     def hessian_root(self, outputs: Tensor, targets: Tensor) -> list[Tensor]:
@@ -187,13 +189,13 @@ class OneHot(Categorical):
 
 
 class Bernoulli(Likelihood):
-    """Yes or no: p(y = 1 | f) = sigmoid(f), with one output f `[B, 1]`."""
+    """A binary target: p(y = 1 | f) = sigmoid(f), with one output f `[B, 1]`."""
 
     name = "bernoulli"
 
     def check(self, targets: Tensor, outputs: int) -> None:
         """Check that targets are 0 or 1 `[B]`, and that there is one output."""
-        expected = f"yes or no takes targets [B] of 0 or 1, and one output; there are {outputs}"
+        expected = f"a binary target is 0 or 1, shape [B], with one output; there are {outputs}"
         _check_form(targets, outputs == 1, expected)
         if wrong := targets[(targets != 0) & (targets != 1)].tolist():
             raise DataError(f"a target is {wrong[0]}: {expected}")
@@ -213,7 +215,7 @@ class Bernoulli(Likelihood):
         return self.prediction(outputs)[0]
 
     def prediction(self, outputs: Tensor) -> tuple[Tensor, Tensor]:
-        """The log-predictive, and how far draws move it."""
+        """The log-predictive, and its spread over the draws."""
         return _prediction(torch.cat([logsigmoid(-outputs), logsigmoid(outputs)], dim=-1))
 
     def hessian_root(self, outputs: Tensor, targets: Tensor) -> list[Tensor]:
@@ -233,7 +235,7 @@ def _prediction(log_draws: Tensor) -> tuple[Tensor, Tensor]:
 
 
 class Gaussian(Likelihood):
-    """A number with Gaussian noise of a learned precision: y ~ N(f, 1 / tau), f `[B, 1]`.
+    """A real target with Gaussian noise of a learned precision: y ~ N(f, 1 / tau), f `[B, 1]`.
 
     The posterior of tau is the Gamma distribution of `NoisePrecision`, carried from task to task;
     the network's loss and gradients use E tau.
@@ -271,7 +273,7 @@ class Gaussian(Likelihood):
 
     def check(self, targets: Tensor, outputs: int) -> None:
         """Check that targets are finite numbers `[B]`, and that there is one output."""
-        expected = f"a number takes targets [B] and one output, of which there are {outputs}"
+        expected = f"a real target has the shape [B] and one output; there are {outputs}"
         _check_form(targets, outputs == 1 and targets.dtype != torch.bool, expected)
         if not (finite := targets.isfinite()).all():
             raise DataError(
@@ -281,13 +283,13 @@ class Gaussian(Likelihood):
 
     @torch.no_grad()
     def observe(self, outputs: Tensor, targets: Tensor) -> None:
-        """Go one step towards the optimum for a batch."""
+        """Move the posterior of tau one step towards its optimum for a batch."""
         squares = _errors(outputs, targets).square().mean()
         self.noise.update(squares.to(self.noise.rate), BATCH_STEP)
 
     @torch.no_grad()
     def fit(self, batches: Iterable[tuple[Tensor, Tensor]]) -> None:
-        """Set the optimum for E mean (y - f)^2 over all points."""
+        """Set the posterior of tau to its optimum for E mean (y - f)^2 over all points."""
         total, points = torch.zeros(()), 0
         for outputs, targets in batches:
             total += _errors(outputs, targets).square().mean(0).sum().cpu()
@@ -299,7 +301,7 @@ class Gaussian(Likelihood):
         return outputs.mean(0)
 
     def predictive(self, outputs: Tensor) -> Mixture:
-        """A Student-t distribution for each sample, tau integrated out."""
+        """A mixture of Student-t distributions, one per sample, with tau integrated out."""
         return Mixture.under_noise(outputs.squeeze(-1), self.noise)
 
     def hessian_root(self, outputs: Tensor, targets: Tensor) -> list[Tensor]:
@@ -329,11 +331,11 @@ def _check_form(targets: Tensor, fits: bool, expected: str) -> None:
 
 
 def _errors(outputs: Tensor, targets: Tensor) -> Tensor:
-    """The errors f - y of a number, `[..., B]`, from outputs `[..., B, 1]`."""
+    """The errors f - y of real targets, `[..., B]`, from outputs `[..., B, 1]`."""
     f = outputs.squeeze(-1)
     if targets.shape != f.shape[-1:]:
         raise UserError(
             f"targets of shape {list(targets.shape)} do not fit outputs of shape "
-            f"{list(outputs.shape)}: a number takes targets of shape {list(f.shape[-1:])}"
+            f"{list(outputs.shape)}: real targets need the shape {list(f.shape[-1:])}"
         )
     return f - targets

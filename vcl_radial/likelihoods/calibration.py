@@ -2,9 +2,9 @@
 
     p(c | x) = softmax(beta f_c(x))
 
-beta is learned from predictions of held-out points, such as those of a posterior that leaves out
-one point at a time. The NLL of a task's points is summed for a grid of values of beta. Only these
-sums are carried: beta is the value with the least sum over all tasks so far.
+beta is learned from predictions for held-out points, for example leave-one-out predictions. The NLL
+of a task's points is summed for a grid of values of beta. Only these sums are carried: beta is the
+value with the smallest sum over all tasks so far.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LEAST, _MOST, _STEPS = -3.0, 8.0, 111
 
 
 class Sharpness(nn.Module):
-    """The sharpness beta, and the sums that it follows from.
+    """The sharpness beta, and the NLL sums that determine it.
 
     Attributes:
         sums: the NLL summed over all observed points, one sum per beta of the grid, in nats.
@@ -39,7 +39,7 @@ class Sharpness(nn.Module):
 
     @property
     def beta(self) -> Tensor:
-        """The value with the least sum; 1 before the first point."""
+        """The value with the smallest sum; 1 before the first point."""
         if not self.sums.any():
             return torch.ones_like(self.sums[0])
         return self.grid[self.sums.argmin()]

@@ -28,11 +28,11 @@ class Mixture:
 
     @classmethod
     def under_noise(cls, mean: Tensor, noise: NoisePrecision) -> Mixture:
-        """The mixture of Student-t components: f_t with the noise integrated out.
+        """The mixture of Student-t components: outputs f_t with the noise precision integrated out.
 
         int N(y; f, 1/tau) Gamma(tau; a, b) dtau = St(y; 2a, f, sqrt(b/a))
 
-        Shapes: mean `[T, n]` with one noise precision, `[T, R, n]` with one for each lane.
+        Shapes: mean `[T, n]` with one noise precision, or `[T, R, n]` with one per lane.
         """
         shape, rate = noise.shape.double(), noise.rate.double()
         return cls(mean, (rate / shape).sqrt()[..., None], 2 * shape[..., None])

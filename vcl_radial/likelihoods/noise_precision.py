@@ -19,9 +19,9 @@ class NoisePrecision:
         shape = shape_0 + N / 2,    rate = rate_0 + N / 2 E_q mean_n (y_n - f(x_n; w))^2
 
     (Oh, Adamczewski and Park 2020, section 5.1, have the same prior and posterior, and take
-    gradient steps on shape and rate). The weights' loss depends on tau by its mean shape / rate
-    only. On batches the rate moves by natural gradient, a moving average of its optimum (Hoffman et
-    al. 2013, Eq. 26).
+    gradient steps on shape and rate). The gradient of the loss in the weights depends on tau
+    through its mean shape / rate only. On batches the rate takes natural-gradient steps, which form
+    a moving average of its optimum (Hoffman et al. 2013, Eq. 26).
 
     Args:
         points: N, a scalar, or `[R]` for R lanes.
@@ -52,7 +52,7 @@ class NoisePrecision:
         return torch.digamma(self.shape) - self.rate.log()
 
     def update(self, squared_error: Tensor, step: float = 1.0) -> None:
-        """Go the fraction `step` of the way to the optimum for E_q mean_n (y_n - f_n)^2."""
+        """Move the fraction `step` of the way to the optimum for E_q mean_n (y_n - f_n)^2."""
         optimum = self.prior_rate + self.points / 2 * squared_error
         self.rate = torch.lerp(self.rate, optimum, step)
 

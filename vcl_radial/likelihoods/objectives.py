@@ -4,9 +4,9 @@ Every loss of the suite is measured in nats per training point:
 
     L = E_q[ -log p(y | x, w) ]  averaged over points  +  kl_weight * KL(q || p) / N
 
-with the KL summed over all weights and N the number of training points of the task, so that the
-expectation of L changes neither with the batch size nor with the number of weight samples. It is
-the negative evidence lower bound divided by N (Farquhar, Osborne and Gal 2020, Eq. 1).
+with the KL summed over all weights and N the number of training points of the task. The expectation
+of L depends neither on the batch size nor on the number of weight samples. L is the negative
+evidence lower bound divided by N (Farquhar, Osborne and Gal 2020, Eq. 1).
 """
 
 from __future__ import annotations
@@ -38,5 +38,5 @@ def gaussian_nll(mean: Tensor, targets: Tensor, noise: float | Tensor) -> Tensor
 
 
 def per_point(nats: Tensor, points: int, weight: float = 1.0) -> Tensor:
-    """Scale a term about the weights to the mean NLL: weight * nats / N."""
+    """Scale a term in the weights to nats per training point: weight * nats / N."""
     return nats * (weight / points)

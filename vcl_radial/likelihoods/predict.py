@@ -15,8 +15,8 @@ def in_mode(network: nn.Module, *, training: bool) -> Iterator[None]:
     """Put a network in training or in evaluation mode inside; restore every module afterwards.
 
     A network in training mode may hold modules in evaluation mode, such as batch norms with fixed
-    averages: they stay so. A network whose layers are all in evaluation mode is not in training
-    mode, whatever the mode of a wrapper around it.
+    averages: they stay in evaluation mode. If all layers of a network are in evaluation mode, the
+    network counts as in evaluation mode, whatever the mode of a wrapper around it.
     """
     modules = network.modules()
     if training:
@@ -64,7 +64,7 @@ def draws(
         x: inputs `[B, ...]`.
         samples: S, the number of weight samples.
         seed: seed of the weight samples.
-        differentiable: whether to keep the graph where gradients are enabled; it holds every
+        differentiable: whether to keep the graph where gradients are enabled; the graph holds every
             sample.
     """
     keep_graph = differentiable and torch.is_grad_enabled()

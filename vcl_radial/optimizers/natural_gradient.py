@@ -13,7 +13,7 @@ from vcl_radial.errors import UserError
 from vcl_radial.nn import WeightPosterior
 
 LEFT: Final = 1e-4
-"""The largest share of the first curvature in the curvature that a task carries on."""
+"""The largest share of the first curvature in the curvature at the end of a task."""
 
 
 class NaturalGradient(Optimizer):
@@ -27,12 +27,12 @@ class NaturalGradient(Optimizer):
         mean <- mean - lr m / (1 - beta1^t) / metric(s, delta)
         precision = ess (s + delta)
 
-    Subclasses define h and the metric. For any choice the mean is stationary for
-    E_q[mean NLL] + KL(q || p) / ess; the precision is where E_q[h] is the diagonal Hessian. s
-    starts at a curvature instead of at 0, and so has no bias to correct.
+    Subclasses define h and the metric. For any choice, the fixed point of the mean is a stationary
+    point of E_q[mean NLL] + KL(q || p) / ess. The fixed point of the precision is one where E_q[h]
+    is the diagonal Hessian. s starts at a curvature instead of at 0, so it has no bias to correct.
 
-    Source: Khan et al. 2018, with their prior N(0, 1/prior_precision) generalised to a mean and a
-    precision for each weight.
+    Source: Khan et al. 2018, whose prior N(0, 1/prior_precision) is generalised to one mean and one
+        precision per weight.
 
     Args:
         posteriors: posteriors of the parameters to train; s starts at the value that gives their
@@ -52,7 +52,7 @@ class NaturalGradient(Optimizer):
         beta1: float = 0.9,
         beta2: float = 0.999,
     ) -> None:
-        # The number of steps is in the group, so that the state dict has it.
+        # The number of steps is in the group, so that the state dict contains it.
         super().__init__([q.mean for q in posteriors], {"lr": lr, "steps": 0})
         self.posteriors, self.ess = posteriors, ess
         self.beta1, self.beta2 = beta1, beta2
@@ -88,13 +88,13 @@ class NaturalGradient(Optimizer):
 
 
 def effective_sample_size(points: int, kl_weight: float) -> float:
-    """N / kl_weight, the number of points that the data of a task count as.
+    """N / kl_weight, the effective number of training points of a task.
 
     A KL with the weight kappa in the loss mean NLL + kappa KL / N has its minimum where
 
         precision = N / kappa * curvature + prior precision
 
-    with the curvature that of the mean NLL: as if there were N / kappa points.
+    where curvature is the curvature of the mean NLL: the same as with N / kappa points.
 
     Raises:
         UserError: The weight is 0.
@@ -108,8 +108,9 @@ def decay_within(steps: int) -> float:
     """beta2 = min(0.999, LEFT^(1 / steps)), so that s forgets its start within a task.
 
     At the end s still has the share beta2^steps of the first curvature s_0, which is not the
-    curvature of any data. Every task would carry it on in every weight: at 0.999 in 740 steps
-    nearly half of it remains, which for a noise of 0.03 is a precision of 530 in each weight. The
-    prior would then penalise every move, not only those that matter to the past.
+    curvature of any data. Every task would carry this share in every weight: at 0.999, nearly half
+    of it remains after 740 steps, which for a noise of 0.03 is a precision of 530 in each weight.
+    The prior would then penalise a change of any weight, not only changes that matter to past
+    tasks.
     """
     return min(0.999, float(LEFT ** (1 / max(steps, 1))))

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from torch.optim import Optimizer
 
 Schedule = Callable[[float], float]
-"""The factor of the learning rates as a function of progress, the done share of a task's epochs."""
+"""Maps progress, the finished share of a task's epochs, to the factor of the learning rates."""
 
 
 def constant(progress: float) -> float:
@@ -24,7 +24,7 @@ def cosine(progress: float) -> float:
 
 
 def one_cycle(progress: float) -> float:
-    """Go from 1/25 to 1 over the first 30 %, then towards 0, both along half a cosine.
+    """Rise from 1/25 to 1 over the first 30 %, then fall towards 0, both along half a cosine.
 
     After Smith and Topin (2018), with the shares of PyTorch's `OneCycleLR`.
     """
@@ -52,7 +52,7 @@ def set_rates(optimizer: Optimizer, schedule: Schedule, share: float) -> None:
     Args:
         optimizer: the optimiser; its groups keep their unscheduled rates as `task_lr`.
         schedule: the factor of the rates.
-        share: the done share of the task's epochs.
+        share: the finished share of the task's epochs.
     """
     if schedule is constant:  # the user's own scheduler may set the rates
         return

@@ -12,15 +12,15 @@ from vcl_radial.optimizers.natural_gradient import NaturalGradient
 class Vadam(NaturalGradient):
     """Natural-gradient variational inference in the shape of Adam.
 
-    It is `NaturalGradient` with the square of a mini-batch's mean gradient in place of the
-    curvature and its root in the metric, as in Adam:
+    It is `NaturalGradient` with the squared mean gradient of a mini-batch as the curvature, and the
+    square root of s in the metric, as in Adam:
 
         h = g^2,    metric = sqrt(s) + delta
 
-    The mean has the right stationary point. The precision has not: near an optimum g^2 is about 1/B
-    of the mean squared gradient of single points. Only at B = 1 does it agree with VOGN.
+    The mean has the right stationary point. The precision has not: near an optimum, g^2 is about
+    1/B of the mean squared gradient of single points. It agrees with VOGN only at B = 1.
 
-    Source: Khan et al. 2018, Fig. 1 (Vadam), where s starts at 0 with a correction for it.
+    Source: Khan et al. 2018, Fig. 1 (Vadam), where s starts at 0 and its bias is corrected.
     """
 
     def squares(self) -> Mapping[Tensor, Tensor]:
@@ -29,5 +29,5 @@ class Vadam(NaturalGradient):
         return {mean: mean.grad.square() for mean in means if mean.grad is not None}
 
     def metric(self, curvature: Tensor, delta: Tensor) -> Tensor:
-        """The root of the curvature, and the prior: sqrt(s) + delta."""
+        """The root of the curvature plus the prior: sqrt(s) + delta."""
         return curvature.sqrt().add_(delta)

@@ -15,11 +15,11 @@ from vcl_radial.optimizers.natural_gradient import NaturalGradient
 class GradientSquares:
     """Mean squares of the gradients of single rows, for all linear layers of a network.
 
-        h = 1/R sum_i g_i^2,    g_i the gradient of row i's own loss
+        h = 1/R sum_i g_i^2,    g_i the gradient of the loss of row i
 
-    collected in the backward pass of a loss that is a mean over R rows: for y = W x with the
-    gradient d_i of row i's loss in y, the square of W's gradient is d_i^2 (x_i^2)'. Several passes
-    (draws of the weights) are several sets of rows. A pass may use each layer once only.
+    Hooks collect h in the backward pass of a loss that is a mean over R rows. For y = W x, with d_i
+    the gradient in y of the loss of row i, the square of W's gradient is d_i^2 (x_i^2)'. The rows
+    of several passes (draws of the weights) count together. A pass may use each layer only once.
 
     Args:
         network: the module to watch, until `close` is called.
@@ -34,7 +34,7 @@ class GradientSquares:
         self._hooks = [self._watch(layer) for layer in linear_layers(network)]
 
     def _watch(self, layer: nn.Linear) -> Any:
-        # Read now: while a pass draws the weights, the layer holds the draw instead.
+        # Read the parameters now: while a pass draws the weights, the layer holds the draw instead.
         weight, bias = layer.weight, layer.bias
 
         def remember(module: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
@@ -58,7 +58,7 @@ class GradientSquares:
         self._rows[parameter] = self._rows.get(parameter, 0) + rows
 
     def take(self) -> dict[Tensor, Tensor]:
-        """The averages since the last call, by parameter."""
+        """The mean squares since the last call, by parameter."""
         # The loss is a mean over R rows, so a row's gradient is R times the collected one.
         averages = {p: total.mul_(self._rows[p]) for p, total in self._sums.items()}
         self._sums, self._rows = {}, {}
@@ -124,5 +124,5 @@ class VOGN(NaturalGradient):
         return self.gradient_squares.take()
 
     def metric(self, curvature: Tensor, delta: Tensor) -> Tensor:
-        """The curvature with the prior in it, s + delta, damped."""
+        """The curvature plus the prior and the damping, s + delta + damping."""
         return curvature + delta + self.damping

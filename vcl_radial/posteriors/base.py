@@ -37,7 +37,7 @@ class Family:
     options: ClassVar[frozenset[str]] = frozenset()
     """The recipe keys that the family takes beyond those of every family."""
     has_lanes: ClassVar[bool] = False
-    """Whether runs of task sequences train as lanes of one program: that needs `kl_gradients` to a
+    """Whether runs of task sequences train as lanes of one program. Lanes need `kl_gradients` to a
     Gaussian and to the family itself. A user's own class trains alone, whatever it states."""
 
 
@@ -49,8 +49,8 @@ class Posterior(Family, ABC):
 
     Args:
         mean: Location, shape [..., D].
-        scale: Positive scale of the same dtype, broadcast with the mean. That it is positive is
-            not checked, since looking at values would wait for the device.
+        scale: Positive scale of the same dtype, broadcast with the mean. The sign is not checked,
+            because a look at the values would wait for the device.
 
     Raises:
         UserError: If shapes, dtypes or devices do not fit together.
@@ -107,7 +107,8 @@ class Posterior(Family, ABC):
     def sample(self, n: int, generator: torch.Generator | None = None) -> Tensor:
         """Draw n times w = mean + scale * noise, reparameterised; shape [n, ..., D].
 
-        With a generator the draws depend on it alone, and the global generator is left as it was.
+        With a generator, the draws depend on this generator alone, and the global generator does
+        not change.
         """
         return torch.addcmul(self.mean, self.scale, self.noise(n, generator))
 
@@ -143,8 +144,9 @@ class Posterior(Family, ABC):
     ) -> list[tuple[Tensor, Tensor]] | None:
         """Gradients of the closed-form KL in the prior's units, without its value.
 
-        They equal autograd through `kl`, in fewer passes over the weights. One call takes many
-        blocks of groups, because the work per group costs less than the calls that do it.
+        They equal the gradients that autograd computes through `kl`, with fewer passes over the
+        weights. One call takes many blocks of groups, because a call costs more than the work per
+        group.
 
         Args:
             prior: the prior's family.

@@ -1,7 +1,7 @@
 """Modified Bessel functions of the first kind: the ratio of two orders, its integral, log I_v.
 
 The ratio rho_v(x) = I_v(x) / I_(v-1)(x) is bracketed by algebraic functions (Ruiz-Antolin and
-Segura 2016, Theorem 5; Oh, Adamczewski and Park 2020, Eq. 13), and neither I_v is computed:
+Segura 2016, Theorem 5; Oh, Adamczewski and Park 2020, Eq. 13), so neither I_v is computed:
 
     B_2(v, x) < rho_v(x) < B_0(v, x),    B_alpha = x / (delta + sqrt(delta^2 + x^2))
     delta = v - 1/2 + lambda / (2 sqrt(lambda^2 + x^2)),    lambda = v + (alpha - 1) / 2
@@ -14,9 +14,9 @@ slope of B_0. It starts at an order above v and comes down by the recurrence of 
 
     1 / rho_v(x) = 2 v / x + rho_(v+1)(x)
 
-which divides the error at every step. The divergence of two von Mises-Fisher distributions and
-log I_v are integrals of the ratio (`ratio_excess`), so that value and gradient belong together. All
-numbers are float64, whatever the dtype of the input.
+which reduces the error at every step. The divergence of two von Mises-Fisher distributions and log
+I_v are integrals of the ratio (`ratio_excess`), so that the gradient is consistent with the value.
+All numbers are float64, whatever the dtype of the input.
 """
 
 from __future__ import annotations

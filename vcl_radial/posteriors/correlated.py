@@ -2,10 +2,10 @@
 
     w = mean + scale * z,    z = S e,    S S' = C = (I + U'U)^-1
 
-where no rotation changes the standard noise e, such as a normal: the distribution of z then depends
-on C alone. The factor U `[R, D]` has the coordinates of z, so that it has no unit. Its rows are R
-directions; their lengths say by how much the precision exceeds the diagonal one. U stays the same
-when the scales change.
+where the distribution of the standard noise e is invariant under rotations, as a standard normal
+is: the distribution of z then depends on C alone. The factor U `[R, D]` is in the coordinates of z,
+so that it has no unit. Its rows are R directions; their lengths measure by how much the precision
+exceeds the diagonal one. U stays the same when the scales change.
 
 With M = I + U U' = L L' (Cholesky, R x R, eigenvalues of at least 1) no D x D matrix is needed:
 
@@ -15,11 +15,11 @@ With M = I + U U' = L L' (Cholesky, R x R, eigenvalues of at least 1) no D x D m
 | C                    | I - U' M^-1 U                    | Woodbury                        |
 | S with S S' = C      | S = I - U' K U, K = L'^-1 (L + I)^-1 | below                       |
 
-For K as above S S' = C, since with N = L + I it holds that U U' = L L' - I = N N' - N - N', and so
+The root S has S S' = C because, with N = L + I, U U' = L L' - I = N N' - N - N', and therefore
 
     K + K' - K U U' K' = K + L'^-1 N^-1 L^-1 + K' + L'^-1 N'^-1 L^-1 - M^-1 = 2 M^-1 - M^-1.
 
-No eigenvalues are used: their gradient is infinite where two are equal, as all are at U = 0.
+No eigenvalues are used: their gradient is infinite where two are equal, and at U = 0 all are equal.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class Correlated(Posterior):
         root = self._root()
         inner = solve_triangular(root + identity(root), identity(root), upper=False)
         K: Tensor = solve_triangular(root.mT, inner, upper=True).to(white.dtype)
-        # Autocast is for the network's products, not for the posterior's.
+        # Autocast must change the products of the network only, not those of the posterior.
         with torch.autocast(white.device.type, enabled=False):
             rows = white.movedim(0, -2)
             return white - (rows @ self.factor.mT @ K.mT @ self.factor).movedim(-2, 0)

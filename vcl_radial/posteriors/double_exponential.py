@@ -1,7 +1,7 @@
 """The Laplace distribution as a posterior: weights with double exponential noise.
 
-The family has the name of its density, since the suite's methods named `laplace-*` are Laplace
-approximations, which are Gaussian. Its tails are heavier than a Gaussian's: the kurtosis is 6.
+The family is named after its density, because the methods named `laplace-*` are Laplace
+approximations, which are Gaussian. Its tails are heavier than Gaussian tails: the kurtosis is 6.
 
 The divergences of one weight are in units of the prior, a = (mean - mean_p) / scale_p and
 s = scale / scale_p. They follow from E|w - mean_p| and E (w - mean_p)^2, w ~ Laplace(mean, scale):
@@ -41,7 +41,7 @@ class DoubleExponential(Posterior):
         return tau / math.sqrt(2)
 
     def noise(self, n: int, generator: torch.Generator | None = None) -> Tensor:
-        """Draw n times standard Laplace noise, shape [n, ..., D], from one normal g each.
+        """Draw n times standard Laplace noise, shape [n, ..., D], one normal g per number.
 
         The noise is -sign(g) log erfc(|g| / sqrt 2): erfc(|g| / sqrt 2) is uniform on (0, 1], and
         keeps its digits in the tail, where it is small.

@@ -1,16 +1,16 @@
 """Log-normal radii, and the half-Cauchy prior on them as a product of two gamma factors.
 
 A half-Cauchy radius r ~ C+(gamma) is r^2 = a b with a ~ Gamma(1/2, scale gamma^2) and
-b ~ InverseGamma(1/2, scale 1), since |N(0, gamma^2)| / |N(0, 1)| is half-Cauchy. The divergence of
-a log-normal factor to either has a closed form; that of a log-normal radius to a half-Cauchy has
-none (Louizos, Ullrich and Welling 2017; Oh, Adamczewski and Park 2020, section 3.1). A product of
-log-normal numbers is log-normal, and so is the radius:
+b ~ InverseGamma(1/2, scale 1), because |N(0, gamma^2)| / |N(0, 1)| is half-Cauchy. The divergence
+from a log-normal factor to a gamma or an inverse gamma has a closed form; the divergence from a
+log-normal radius to a half-Cauchy has none (Louizos, Ullrich and Welling 2017; Oh, Adamczewski and
+Park 2020, section 3.1). A product of log-normal numbers is log-normal, and so is the radius:
 
     log r = (log a + log b) / 2 ~ N((m_a + m_b) / 2, (s_a^2 + s_b^2) / 4)
 
-Eqs. 51 and 52 of Oh et al. print these divergences without the pi of the log-normal entropy, and
-with the sign of the mean in the exponent exchanged between the two. The formulas here follow from
-the densities.
+Eqs. 51 and 52 of Oh et al. omit the pi of the log-normal entropy from these divergences, and
+exchange the sign of the mean in the exponent between the two. The formulas here follow from the
+densities.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class LogNormal:
         return (self.loc + self.scale.square() / 2).exp()
 
     def kl(self, prior: LogNormal) -> Tensor:
-        """KL of each number to its log-normal prior in nats, equal to that of the two normals.
+        """KL of each number to its log-normal prior in nats, equal to the KL of the two normals.
 
         (a^2 + s^2 - 1) / 2 - log s,    a = (loc - loc_p) / scale_p,   s = scale / scale_p
         """

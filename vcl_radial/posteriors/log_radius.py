@@ -1,6 +1,6 @@
 """Special functions of one half-normal radius: moments of log sqrt(delta^2 + r^2), r ~ N(0, 1).
 
-With rho = delta^2 / (delta^2 + r^2) the divergence between two radials needs, per group,
+With rho = delta^2 / (delta^2 + r^2), the divergence between two radials needs, per group,
 
     m(x)  = sqrt(pi/2) erfcx(x / sqrt 2)                       Mills' ratio, m' = x m - 1
     G(x)  = E log sqrt(x^2 + r^2) - E log |r|                  G' = m, G(0) = 0

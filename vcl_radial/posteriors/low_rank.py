@@ -99,8 +99,8 @@ def low_rank_kl(a: Tensor, s: Tensor, U: Tensor, V: Tensor) -> Tensor:
     which is tr(P_p P^-1) - D + log det P - log det P_p, with the terms grouped so that all are of
     second order in a, e and F: at the prior the value and the gradient are exactly 0. The first
     sum is the KL of mean-field Gaussians, and the others are 0 at U = V = 0. The gradient has a
-    closed form too (`_Divergence`), which takes a fifth of autograd's time; it has no second
-    derivative.
+    closed form too (`_Divergence`), which takes a fifth of the time of autograd. It cannot be
+    differentiated twice.
 
     Args:
         a: shift (mean - mean_p) / scale_p, shape [..., D].
@@ -135,8 +135,8 @@ class _Divergence(torch.autograd.Function):
         dKL/da = a + V'V a,    dKL/ds_i = s_i - 1/s_i + d_i - e_i h_i + v_i'(E_i - B'u_i)
         dKL/dU = -Y C,    Y = T diag(s^2 - 1) + (B + I - M^-1) E + B U = T (P_p - P)
 
-    with the precisions in the posterior's scales. Half the excess is the KL without its logarithms
-    and shifts: its gradients are dKL/ds + 1/s and dKL/dU - T.
+    with the precisions in units of the posterior's scales. Half the excess is the KL without its
+    logarithms and shifts: its gradients are dKL/ds + 1/s and dKL/dU - T.
     """
 
     @staticmethod

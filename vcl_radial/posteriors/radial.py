@@ -1,10 +1,10 @@
 """The radial posterior of Farquhar, Osborne and Gal (AISTATS 2020), with all its constants.
 
 Appendix B of the paper prints constants (Eqs. 30 and 39) that do not belong to this density: with
-unit scales they give an entropy of -5.28 nats at D = 2, where it is 1.93. Eq. 26 is not normalised,
-because it takes the radius as a Gaussian on r >= 0, and Eq. 29 adds the integrals over the radius
-and the angles, where they multiply. These constants do not change the gradient. The Jacobian term
-that Appendix C leaves out does: see `radial_kl`.
+unit scales they give an entropy of -5.28 nats at D = 2, but the correct value is 1.93. Eq. 26 is
+not normalised, because it takes the radius as a Gaussian on r >= 0, and Eq. 29 adds the integrals
+over the radius and the angles, which must be multiplied. These constants do not change the
+gradient. The Jacobian term that Appendix C leaves out does change it: see `radial_kl`.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ class Radial(Posterior):
     A group of D weights shares one radius r, which keeps draws near the mean however large D is.
     The noise of one weight has standard deviation scale / sqrt(D). At D = 1 this is a Gaussian.
 
-    KL to a Gaussian prior is exact; to a radial prior it is the corrected closed form of
-    `radial_kl`, to second order; to any other prior it is a Monte-Carlo estimate. Do not use
+    KL to a Gaussian prior is exact. KL to a radial prior is the corrected closed form of
+    `radial_kl`, accurate to second order. KL to any other prior is a Monte-Carlo estimate. Do not
+    use
     `kl_monte_carlo` with a radial prior for training: one draw has a standard deviation of about
     1.1 D nats, and its gradient has infinite variance.
     """
@@ -56,7 +57,7 @@ class Radial(Posterior):
         D = self.group_size
         norm: Tensor = torch.linalg.vector_norm(self._standardise(w), dim=-1, dtype=torch.float64)
         log_q = -norm.square() / 2 - self._sum_log_scale() + log_normaliser(D)
-        if D > 1:  # 0 * log 0 is 0, and so is its gradient
+        if D > 1:  # 0 * log 0 counts as 0, with a gradient of 0
             log_q = log_q - (D - 1) * norm.log()
         return log_q.to(w.dtype)
 

@@ -18,11 +18,11 @@ class RadialEq44(Radial):
     -sum log s + (||a||^2 + mean(s^2) - 1) / 2
     a = (mean - mean_p) / scale_p,   s = scale / scale_p
 
-    The paper averages ||z_p||^2 over draws; its expectation is exact, so no draw is needed. The
-    Jacobian term (D - 1) log ||z_p|| is left out, as the paper's own note says. So for D > 1 this
-    is *not a divergence*: it is 0 at q = p but not minimal there, falls below 0, and lets the
+    The paper averages ||z_p||^2 over draws; its expectation is known exactly, so no draw is needed.
+    The Jacobian term (D - 1) log ||z_p|| is left out, as a note in the paper says. So for D > 1
+    this is *not a divergence*: it is 0 at q = p but not minimal there, falls below 0, and lets the
     scales grow until s = sqrt(D). Use it to reproduce published figures, and `Radial` for
-    everything else. Density, draws and all other divergences are those of `Radial`.
+    everything else. Density, draws and all other divergences are the same as in `Radial`.
     """
 
     name = "radial-eq44"

@@ -10,13 +10,14 @@ order about A + S r^2 gives, for D weights that share one radius,
     KL = 1/2 sum(e - log t) + 1/2 (S - 1 - log S) + A / 2
          + (D - 1) [ G(delta) - (beta / D) k1(delta) - (v / 4) k2(delta) ]
 
-with G, k1, k2 of `log_radius`. It is -sum log s + (A + S - 1)/2, the whole of Eq. 44 of Farquhar et
-al. 2020, plus the change of (D - 1) E log ||z|| that Appendix C leaves out, rearranged so that
-every term is non-negative but the bounded second-order ones: nothing cancels at q = p, whatever D.
-The KL itself is never negative.
+with G, k1, k2 of `log_radius`. It is the sum of -sum log s + (A + S - 1)/2, which is the complete
+Eq. 44 of Farquhar et al. 2020, and the change of (D - 1) E log ||z|| that Appendix C leaves out.
+The terms are rearranged so that all are non-negative except the bounded second-order ones: nothing
+cancels at q = p, whatever D. The KL itself is never negative.
 
-Exact for D = 1, for q = p, and for a = 0 with all s equal. Otherwise the error falls as 1/D (equal
-scales: 0.07 nats at D = 2, 0.01 at D = 20); for widely unequal scales it is some tenths of a nat.
+It is exact for D = 1, for q = p, and for a = 0 with all s equal. Otherwise the error falls as 1/D
+(equal scales: 0.07 nats at D = 2, 0.01 at D = 20); for widely unequal scales it is some tenths of a
+nat.
 
 The work has three parts that a fused implementation can replace one by one: statistics per group,
 coefficients of the gradient per group, and the gradient per weight. The numbers per group are
@@ -68,7 +69,7 @@ def radial_kl(a: Tensor, s: Tensor) -> Tensor:
 
     Returns:
         One divergence per group, shape [...]. Its gradient is analytic; at a = 0, the tip of a
-        cone, the subgradient 0 is taken for a. It can be differentiated once.
+        cone, the gradient in a is the subgradient 0. It can be differentiated once.
     """
     kl: Tensor = apply(_RadialKL, _at_least_float32(a), _at_least_float32(s))
     return kl
@@ -77,8 +78,8 @@ def radial_kl(a: Tensor, s: Tensor) -> Tensor:
 def radial_kl_gradients(pairs: Sequence[tuple[Tensor, Tensor]]) -> list[tuple[Tensor, Tensor]]:
     """The gradients of `radial_kl` for many blocks of groups, without its value.
 
-    One call computes the coefficients of all groups: they are many small operations, and one call
-    for all blocks costs as much as one call for a single group.
+    One call computes the coefficients of all groups. This takes many small operations, which cost
+    as much for a single group as for all blocks together.
     """
     if not pairs:
         return []
@@ -106,7 +107,7 @@ def radial_kl_gradients(pairs: Sequence[tuple[Tensor, Tensor]]) -> list[tuple[Te
 def relative_squares(a: Tensor, s: Tensor) -> tuple[Tensor, Tensor, GroupStatistics]:
     """n^2 and t per weight, [..., D], and the sums per group that value and gradient need.
 
-    PyTorch's sum adds pairwise, which keeps float32 right for 10^7 weights (its norm does not).
+    PyTorch's sum adds pairwise, which keeps float32 accurate for 10^7 weights (its norm does not).
     """
     D = a.shape[-1]
     n2, t = a.square(), s.square()
@@ -151,7 +152,8 @@ def gradient_coefficients(
     k1 = delta * k.k1_over_x
     # d/d delta of G - (beta / D) k1 - (v / 4) k2
     slope = k.mills - beta / D * k.k1_slope - spread / (2 * (D + 2)) * k.k2_slope
-    # n / a grows as a -> 0, and n does not. With 0 at the cone's tip the subgradient is 0 there.
+    # n / a grows as a -> 0, but n does not. At the tip of the cone n is 0, which gives the
+    # subgradient 0.
     inv_norm_a = torch.where(A > 0, A.rsqrt(), 0.0)
     per_radius = (D - 1) * S.rsqrt() * inv_norm_a
     share = (D - 1) / D

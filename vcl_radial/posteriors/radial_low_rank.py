@@ -7,8 +7,8 @@ of a group share. A rotation does not change radial noise e = u r, so that the f
 meaning of `vcl_radial.posteriors.correlated`: at U = 0 this is the radial family, and at D = 1 the
 Gaussian of the same precision.
 
-In its whitened coordinates x a prior of this family is plain radial. The divergence to it is that
-of the Gaussians of the same parameters plus the change of a radius. With x = n + A u r,
+In its whitened coordinates x a prior of this family is plain radial. The divergence to it is the
+divergence of the Gaussians with the same parameters plus a term in the radius. With x = n + A u r,
 n = S_p^-1 (mean - mean_p) / scale_p, A = S_p^-1 diag(s) S, s = scale / scale_p, and
 T = tr(A A') - D,
 
@@ -17,13 +17,13 @@ T = tr(A A') - D,
 | prior                                    | KL                                                    |
 | ---------------------------------------- | ----------------------------------------------------- |
 | Gaussian, low-rank Gaussian              | exact                                                 |
-| this family and `Radial`                 | exact but for E log ||x||, of which it is an unbiased |
-|                                          | estimate from draws: `radial_low_rank_kl`             |
+| this family and `Radial`                 | exact except for E log ||x||, whose estimate from     |
+|                                          | draws is unbiased: `radial_low_rank_kl`               |
 
-Where both have one factor and scales in one ratio k, A = k I, and ||x||^2 depends on u by n'u
-alone: to second order this is `radial_kl` of the shift n and of the ratio k. Otherwise A A' has
-eigenvalues that are far apart: along R directions a carried precision may be thousands of times
-the diagonal one, where an expansion about equal eigenvalues does not hold.
+If posterior and prior have the same factor and all scales have the same ratio k, then A = k I and
+||x||^2 depends on u through n'u alone: to second order the KL is `radial_kl` of the shift n and the
+ratio k. Otherwise the eigenvalues of A A' can be far apart: along R directions a carried precision
+may be thousands of times the diagonal one, and an expansion about equal eigenvalues does not hold.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ class RadialLowRank(Correlated):
     """Radial family with correlations of rank R within a group, w = mean + scale * S u r.
 
     The noise of one weight has standard deviation scale * sqrt(C_ii / D). Entropy and density are
-    exact, and so is the KL to a Gaussian prior, mean-field or of low rank. To a radial prior with
-    or without a factor the KL is an unbiased estimate whose noise vanishes at the prior, and to any
-    other prior a plain Monte-Carlo estimate.
+    exact, and so is the KL to a Gaussian prior, mean-field or of low rank. The KL to a radial
+    prior, with or without a factor, is an unbiased estimate whose noise vanishes at the prior. The
+    KL to any other prior is a plain Monte-Carlo estimate.
 
     Args:
         mean: Location, shape [..., D].
@@ -83,12 +83,12 @@ class RadialLowRank(Correlated):
         D = self.group_size
         squares = self._squared_norm(w)
         log_q = (self._log_det() - squares) / 2 - self._sum_log_scale() + log_normaliser(D)
-        if D > 1:  # 0 * log 0 is 0, and so is its gradient
+        if D > 1:  # 0 * log 0 counts as 0, with a gradient of 0
             log_q = log_q - (D - 1) * squares.log() / 2
         return log_q.to(w.dtype)
 
     def entropy(self) -> Tensor:
-        """Entropy in nats: the radial family's less the volume of the factor; shape [...].
+        """Entropy in nats: the radial entropy minus the log volume of the factor; shape [...].
 
         H = sum log scale - (log det M) / 2 + 1/2 + (D - 1) E log |r| - log sqrt(2/pi) + log S_D
         """
@@ -140,9 +140,10 @@ def radial_low_rank_kl(a: Tensor, s: Tensor, U: Tensor, V: Tensor, y: Tensor, r:
 
         KL = KL_Gauss + (D - 1) ( mean[ ... - c (K - S) ] - (S - 1) / 2 ),    S = E K
 
-    where c, the slope of log(K) / 2 + G at K = S, has no gradient. As a control variate it changes
-    no expectation, and reduces the noise of one draw from about sqrt(D) nats to a few. At the prior
-    K is S for every direction, and value and gradient are exactly 0 in each draw.
+    where c, the slope of log(K) / 2 + G at K = S, has no gradient. The term c (K - S) is a control
+    variate: it changes no expectation, and reduces the noise of one draw from about sqrt(D) nats to
+    a few. At the prior K is S for every direction, and value and gradient are exactly 0 in each
+    draw.
 
     Args:
         a: shift (mean - mean_p) / scale_p, shape [..., D]; the subgradient at 0 is 0.

@@ -24,10 +24,10 @@ Generators: TypeAlias = torch.Generator | Sequence[torch.Generator] | None
 class HalfCauchyPrior:
     """The paper's prior: r_g = s z_g, s ~ C+(scale), z_g ~ C+(1), and von Mises-Fisher directions.
 
-    The mean directions of this prior are those of the posterior (supplement, section 4), so that
-    only their concentrations differ. The prior's concentration kappa_p follows from A_D(kappa_p),
-    the length of the mean of directions, which is the same spread for groups of any size D. At
-    length 0 the directions are uniform, and this is a prior in the strict sense.
+    This prior has the mean directions of the posterior (supplement, section 4), so that only the
+    concentrations differ. The prior's concentration kappa_p follows from A_D(kappa_p), the length
+    of the mean direction: one length gives the same spread in groups of any size D. At length 0 the
+    directions are uniform, and this is a prior in the strict sense.
 
     Attributes:
         scale: scale of the layer's half-Cauchy s; a smaller one makes the layer sparser.
@@ -48,7 +48,8 @@ class RDPNoise(NamedTuple):
     factors: Tensor
     """standard normal noise of log a_g, log b_g, log a and log b: `[n, ..., 2, groups + 1]`"""
     angle: Tensor
-    """angle of each direction with its mean, `[n, ..., groups]`; depends on the concentration"""
+    """angle between each direction and its mean, `[n, ..., groups]`; depends on the
+    concentration"""
     normal: Tensor
     """standard normal noise of the tangents: `[n, ..., groups, D]`"""
 
@@ -59,8 +60,8 @@ class RDP(Family):
         x_g ~ vMF(mu_g, kappa)
         r_g^2 = a b a_g b_g,    all four log-normal: (a, b) the layer's, (a_g, b_g) the group's
 
-    The last axis of mu, shape [..., groups, D], is one group. The groups share kappa, and the
-    layer's factors, so they are not independent. With a carried posterior as the prior the joint
+    The last axis of mu, shape [..., groups, D], is one group. The groups share kappa and the
+    layer's factors, so they are not independent. With a carried posterior as the prior, the joint
     divergence of x, a, b, a_g and b_g has a closed form. Leading axes are a batch of independent
     layers.
 
@@ -106,7 +107,8 @@ class RDP(Family):
         """Draw the random numbers of n draws.
 
         Raises:
-            UserError: A transform of `torch.func` is active: rejection looks at values.
+            UserError: A transform of `torch.func` is active; rejection sampling must look at
+                values.
         """
         if transformed():
             refuse()

@@ -2,13 +2,13 @@
 
 The density of the angle is p(theta) ~ exp(kappa cos theta) sin(theta)^(D-2) on [0, pi].
 
-Draws follow Wood (1994) and are exact in any dimension. His proposal pulls the angle theta_0 of a
+Draws follow Wood (1994) and are exact in any dimension. The proposal moves the angle theta_0 of a
 uniform direction towards the mean: tan(theta / 2) = sqrt(b) tan(theta_0 / 2).
 
 Their gradient is implicit, from the distribution function F: d theta / d kappa = -dF/dkappa / p.
-Differentiating the accepted proposal instead would leave out how kappa moves the acceptance, a term
-that Naesseth et al. (2017), and Eq. 20 of Oh, Adamczewski and Park (2020), add to the gradient of
-the loss; here there is none to add.
+The gradient of the accepted proposal would not include how kappa changes the acceptance. Naesseth
+et al. (2017), and Eq. 20 of Oh, Adamczewski and Park (2020), add this term to the gradient of the
+loss; the implicit gradient needs no such term.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from vcl_radial.posteriors.transforms import apply
 # this many standard deviations; with these nodes the error is 1e-7.
 _REACH = 7.0
 _NODES = 16
-# At least 63 per cent of the proposals are accepted: nearly every draw takes one round.
+# At least 63 per cent of the proposals are accepted, so nearly every draw takes one round.
 _PROPOSALS = 8
 
 
@@ -58,7 +58,7 @@ def draw_angle(
             it alone.
     """
     kappa = concentration.double().expand(*shape).reshape(-1, 1)
-    # No proposal would ever be accepted; nan lets training report that it has diverged.
+    # No proposal would ever be accepted; with nan, training reports that it has diverged.
     kappa = kappa.where(kappa.isfinite(), math.nan)
     b = (D - 1) / (2 * kappa + (4 * kappa.square() + (D - 1) ** 2).sqrt())
     angle = torch.empty_like(kappa).squeeze(1)
@@ -69,8 +69,8 @@ def draw_angle(
     while len(pending):
         uniform2, exponential = _proposals(counts, D, kappa.device, generators)
         stretched2 = b * uniform2
-        # The gap is cos theta - (1 - b) / (1 + b), the cosine where proposals are accepted most
-        # often; the share is that of the proposals accepted at theta.
+        # The gap is cos theta - (1 - b) / (1 + b), which is 0 at the angle with the highest
+        # acceptance; the share is the acceptance rate at theta.
         cosine_gap = 2 * b / (1 + b) - 2 * stretched2 / (1 + stretched2)
         factor = (1 + b) / 2 + (1 - b.square()) / 2 * uniform2 / (1 + stretched2)
         log_share = kappa * cosine_gap + (D - 1) * factor.log()
@@ -117,8 +117,8 @@ def angle_slope(angle: Tensor, concentration: Tensor, D: int) -> Tensor:
 
     d theta / d kappa = -1 / p(theta) int_0^theta (cos t - A) p(t) dt,    A = E cos theta
 
-    The integral over the whole range is 0, so that the integral on the side of theta away from the
-    mean gives it too, and all its terms have one sign.
+    The integral over the whole range is 0, so the integral from theta away from the mean gives the
+    same value, and all its terms have one sign.
     """
     kappa = concentration.double()
     mean_cosine = kappa * ratio_over_x(D / 2, kappa)

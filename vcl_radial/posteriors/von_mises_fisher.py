@@ -33,7 +33,7 @@ class VonMisesFisher:
     per group are float64 (see `vcl_radial.posteriors.bessel`).
 
     Args:
-        mean_direction: mu, unit vectors, shape [..., D]. That they have unit length is not checked.
+        mean_direction: mu, unit vectors, shape [..., D]. Their length is not checked.
         concentration: kappa >= 0, which broadcasts to the groups [...].
 
     Raises:
@@ -66,7 +66,7 @@ class VonMisesFisher:
         """Draw n times x = cos(theta) mu + sin(theta) u, reparameterised; shape [n, ..., D].
 
         `draw_angle` draws theta. The tangent u is uniform on the sphere orthogonal to mu and turns
-        with mu, so that the gradient is that of a rotation of the draw.
+        with mu, so that a change of mu rotates the draw.
         """
         mu = self.mean_direction
         shape = n, *mu.shape[:-1]
@@ -197,7 +197,7 @@ class _AtAngle(torch.autograd.Function):
 
 
 class _Divergence(torch.autograd.Function):
-    """The divergence by h = ||mu - mu_p||^2 / 2; A(kappa) serves value and gradient.
+    """The divergence as a function of h = ||mu - mu_p||^2 / 2, and its gradients.
 
     d / d kappa = A'(kappa) (kappa - kappa_p (1 - h)),    d / dh = kappa_p A(kappa)
     """
