@@ -1,1 +1,1 @@
-"""Continual-learning methods in plain PyTorch, one file each; `base.Method` is what they share."""
+"""Continual-learning methods in plain PyTorch, one file per method; `base.Method` is the base."""

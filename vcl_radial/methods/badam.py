@@ -1,4 +1,4 @@
-"""BAdam (Kessler et al. 2020), carried forward: a posterior read off Adam.
+"""BAdam (Kessler et al. 2020), carried forward: a posterior from the second moment of Adam.
 
 Adam minimises, with the previous posterior N(mean_p, 1 / precision_p) as the prior,
 
@@ -8,23 +8,25 @@ and its second moment v of the gradient of f (prior included) gives the posterio
 
     q(w) = N(w, 1 / precision),    precision = N sqrt(v)
 
-v is a variance of mini-batch gradients, so sqrt(v) falls as 1/sqrt(B) with the batch size B, and
-to 0 with full batches; the prior's own curvature is not in it, since its gradient does not vary.
-Their Eq. 10 counts the prior's precision to the posterior's, and so does `accumulate`:
+v is a variance of mini-batch gradients, so sqrt(v) falls as 1/sqrt(B) with the batch size B, and to
+0 with full batches. It does not contain the curvature of the prior, whose gradient does not vary
+between batches.
+Their Eq. 10 adds the prior's precision to the posterior's, and so does `accumulate`:
 
     precision = precision_p + N sqrt(v)
 
-Without it each task's precision replaces the last one's, as in Eq. 12, and a weight that a task
-does not use is free after it. Where f never had a gradient (the inputs of a dead unit), Eq. 12
-gives the precision 0, and a draw has infinite noise. Where predictions draw, the precision is
-therefore at least the first prior's: a weight that no data touch keeps its prior.
+Without it, the precision of each task replaces the last precision, as in Eq. 12, and a weight that
+a task does not use is free after the task. If f never had a gradient in a weight (an input of a
+dead unit), Eq. 12 gives the precision 0, and a draw has infinite noise. If predictions draw
+weights, the precision is therefore at least that of the first prior: a weight without data keeps
+this prior.
 
 Their Appendix D.3 expands the likelihood alone, which is `prior_in_loss = false`: Adam minimises
 the mean NLL, and the posterior is the product of the prior and N(w, 1 / (n sqrt(v))),
 
     precision = precision_p + n sqrt(v),    mean = (precision_p mean_p + n sqrt(v) w) / precision
 
-with n = N / kl_weight, the number of points that the task counts as beside the prior.
+with n = N / kl_weight, the effective number of points of the task.
 """
 
 from __future__ import annotations
@@ -44,7 +46,7 @@ from vcl_radial.optimizers import effective_sample_size
 
 
 class BAdam(Method):
-    """Train by Adam; its second moment is the precision that is carried forward.
+    """Train by Adam; its second moment gives the precision that is carried forward.
 
     `kl_weight` is the strength of the carried prior, for which the paper tunes N (Appendix C).
 
@@ -52,8 +54,8 @@ class BAdam(Method):
         network: network of point parameters, which are the means.
         prior_scale: the first prior is N(0, prior_scale^2).
         beta2: Adam's decay of the second moment.
-        accumulate: whether the prior's precision is a term of the posterior's; without it, and with
-            predictions that draw, the posterior's precision is at least the first prior's.
+        accumulate: whether the prior's precision is added to the posterior's. Without it, and with
+            predictions that draw, the posterior's precision is at least that of the first prior.
         prior_in_loss: whether Adam's loss includes the prior; if not, the prior also enters the
             posterior's mean.
         predict_at_means: predict at the means, instead of with `eval_samples` draws of the weights.
@@ -104,7 +106,7 @@ class BAdam(Method):
         self.beta2, self.accumulate, self.prior_in_loss = beta2, accumulate, prior_in_loss
 
     def make_optimizer(self, make: MakeOptimizer) -> Optimizer:
-        """Adam without moments of earlier tasks, with this method's `beta2`."""
+        """Make a new Adam, without moments of earlier tasks, with this method's `beta2`."""
         self._adam = super().make_optimizer(make)
         for group in self._adam.param_groups:
             group["betas"] = (group["betas"][0], self.beta2)
@@ -132,7 +134,7 @@ class BAdam(Method):
 
     @torch.no_grad()
     def end_task(self, task: Task) -> None:
-        """Read the precision off Adam and make the posterior the prior; other heads keep theirs."""
+        """Read the precision from Adam and make the posterior of the trained weights the prior."""
         for q in self.posterior.posteriors(task.heads).values():
             moments = self._adam.state[q.mean]
             square = moments.get("max_exp_avg_sq", moments["exp_avg_sq"])

@@ -11,8 +11,8 @@ no file. A training loop such as `vcl_radial.training.loop` calls, for every tas
 
 and `predict` in between as often as it likes. A subclass usually overrides two or three of these.
 
-A step trains in training mode. Everything else runs with the network in evaluation mode, also what
-a subclass overrides. Both restore the mode.
+A step runs with the network in training mode. Everything else runs in evaluation mode, including
+the methods that a subclass overrides. Both restore the mode.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ MakeOptimizer = Callable[[nn.Module], Optimizer]
 
 
 class Method(MethodTraits):
-    """Learn one task after another; the past enters the loss as a term in nats.
+    """Learn one task after another; past tasks enter the loss as a penalty in nats.
 
         loss = mean NLL + kl_weight * penalty / N
 
     with N the number of training points of the task.
 
     Args:
-        network: called as `network(x, task)` when it holds a `vcl_radial.nn.MultiHead`, and as
-            `network(x)` when not.
+        network: called as `network(x, task)` if it holds a `vcl_radial.nn.MultiHead`, and otherwise
+            as `network(x)`.
         likelihood: likelihood of the outputs; by default they are logits of classes.
         kl_weight: factor of the penalty.
         train_samples: weight samples in the estimate of the NLL.
@@ -70,7 +70,7 @@ class Method(MethodTraits):
     """
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Check the ranges of a subclass's constructor, and run what it overrides in its mode."""
+        """Check the ranges of a subclass's constructor, and wrap its methods to set the mode."""
         super().__init_subclass__(**kwargs)
         if "__init__" in vars(cls):
             cls.__init__ = ranges.checked(cls.__init__)  # type: ignore[method-assign]
@@ -98,8 +98,8 @@ class Method(MethodTraits):
         self.gradients_are_read = False
         """Whether other code adds to the loss or reads `.grad`; set before a task begins."""
         self.sample_by_sample = False
-        """Whether a step computes the gradient of one weight sample at a time, so that samples cost
-        time and no memory. A class with its own `outputs` decides that itself."""
+        """Whether a step computes the gradient of one weight sample at a time, so that more samples
+        cost time but no memory. A class that overrides `outputs` decides this itself."""
         self.on_outputs: Callable[[Tensor, Tensor], None] | None = None
         """Called after a step with outputs and targets of the task's points, as in `nll`."""
         self.task = NO_TASK
@@ -108,7 +108,7 @@ class Method(MethodTraits):
         self.movement: Sequence[LayerMovement] = ()
         """Distance of the last task's posterior from its prior, where the method has one."""
         self.sampling: Tensor | None = None
-        """How far draws moved the last prediction, `[B]` in per cent; see `predict.sampling`."""
+        """Spread of the last prediction over draws, `[B]` in per cent; see `predict.sampling`."""
 
     # Most methods override these.
 
@@ -125,7 +125,7 @@ class Method(MethodTraits):
                 module.adapt(task.heads)
         if not self.parameters_in_use():
             raise UserError(
-                "all weights of the network are frozen (requires_grad = False), and nothing is "
+                "all weights of the network are frozen (requires_grad = False), so that nothing is "
                 "left to train: leave its head trainable"
             )
 
@@ -134,11 +134,11 @@ class Method(MethodTraits):
         """Prepare the network of a lane for a task, as `begin_task` does for a single run."""
 
     def penalty(self) -> Tensor | float:
-        """The penalty that the past puts on the weights, a scalar in nats; 0 without memory."""
+        """The penalty of past tasks on the weights, a scalar in nats; 0 without memory."""
         return 0.0
 
     def end_task(self, task: Task) -> None:
-        """Carry a finished task forward; nothing for a method without memory."""
+        """Carry a finished task forward; a method without memory does nothing."""
 
     def fit_likelihood(self, **draw_options: Any) -> None:
         """Set the likelihood to its optimum for the trained weights, before `end_task`.
@@ -151,10 +151,11 @@ class Method(MethodTraits):
         )
 
     def state_dict(self) -> dict[str, Any]:
-        """All that the method carries from task to task, as plain tensors; subclasses extend it.
+        """The state that is carried from task to task, as plain tensors; subclasses extend it.
 
-        In the middle of a task it also holds what the steps have accumulated, but not what
-        `begin_task` derives from the state before the task: to resume there, begin the task first.
+        In the middle of a task it also holds the sums that the steps have accumulated, but not the
+        values that `begin_task` derives from the state before the task: to resume in a task, call
+        `begin_task` first.
         """
         state = {"method": type(self).__name__, "network": self.network.state_dict()}
         if learned := self.likelihood.state_dict():
@@ -165,7 +166,7 @@ class Method(MethodTraits):
         """Load what `state_dict` returned.
 
         Raises:
-            UserError: the state is of another method, or of another posterior.
+            UserError: the state belongs to another method or to another posterior.
         """
         self.check_state(state)
         self.network.load_state_dict(state["network"])
@@ -178,16 +179,16 @@ class Method(MethodTraits):
             raise UserError(f"the state is of {name}, and the method is {cls}: load it into {name}")
 
     def forget_caches(self) -> None:
-        """Drop what can be computed from the weights again, within a task.
+        """Drop values that can be computed from the weights again, within a task.
 
-        A loop that can resume in the middle of a task calls it wherever it stores its state, also
-        if it does not stop there: recomputed values may differ by rounding.
+        A loop that can resume in the middle of a task calls it whenever it stores its state, even
+        if it does not stop then: recomputed values may differ by rounding.
         """
 
-    # The parts of a step.
+    # The parts of a training step.
 
     def learn(self, batch: Batch, optimizer: Optimizer) -> Tensor:
-        """Make a step on a batch; returns the loss, detached."""
+        """Take one step on a batch; returns the loss, detached."""
         if self.task is NO_TASK:
             raise UserError(
                 f"{type(self).__name__} has no task to learn: call begin_task(task), and in a "
@@ -207,7 +208,7 @@ class Method(MethodTraits):
                 if loss.is_cpu and not math.isfinite(loss.item()):
                     check_inputs(new.x, f"task {self.task.number + 1}")
                 losses.append(self.backward(loss))
-                # Without points of the past, from which the likelihood has learned already.
+                # Without replayed points, from which the likelihood has already learned.
                 seen.append(outputs.detach()[..., : len(new.y), :])
             self.step(optimizer)
         learned = seen[0] if parts == 1 else torch.stack(seen)
@@ -217,14 +218,15 @@ class Method(MethodTraits):
         return losses[0] if parts == 1 else torch.stack(losses).sum()
 
     def _parts_of_step(self) -> int:
-        """The number of gradients that a step sums, one of each weight sample or one of all."""
+        """The number of gradients that a step sums: one per weight sample, or one in all."""
         one_by_one = self.sample_by_sample and type(self).outputs is Method.outputs
         return self.train_samples if one_by_one else 1
 
     def check_labels(self, batch: Batch, outputs: int) -> None:
         """Check that the targets of a batch fit a head with this number of outputs.
 
-        Each check of labels on a GPU waits for it: they are checked once, in a task's first step.
+        A check of labels on a GPU waits for the GPU: they are checked once, in the first step of a
+        task.
 
         Raises:
             DataError, UserError: see `Likelihood.check` and `check_batch`.
@@ -239,7 +241,7 @@ class Method(MethodTraits):
                 self.likelihood.check(on_cpu.y, outputs)
 
     def extend(self, batch: Batch) -> Batch:
-        """The points of a step; a subclass may add some to those of the task."""
+        """The points of a step; a subclass may add points to the batch of the task."""
         return batch
 
     def output(self, x: Tensor, task: int | Tensor = 0) -> Tensor:
@@ -258,7 +260,7 @@ class Method(MethodTraits):
         return self.likelihood.nll(outputs, targets)
 
     def loss(self, batch: Batch, outputs: Tensor) -> Tensor:
-        """Mean NLL, and the penalty over N; nats per point."""
+        """Mean NLL plus kl_weight * penalty / N, in nats per point."""
         nll = self.nll(outputs, batch.y)
         penalty = self.penalty()
         if isinstance(penalty, Tensor):
@@ -274,7 +276,7 @@ class Method(MethodTraits):
         """Update the weights."""
         optimizer.step()
 
-    # Some methods need these beside a step.
+    # Some methods also need these.
 
     def select(self, points: Callable[[], Batch]) -> Tensor | None:
         """The indices of the points to train on, before a task begins; None for all of them.
@@ -288,7 +290,7 @@ class Method(MethodTraits):
         """The optimiser of a task that has begun.
 
         Args:
-            make: makes the optimiser of the settings, over the parameters of a network.
+            make: makes the optimiser that the settings name, over the parameters of a network.
         """
         optimizer = make(self.network)
         self.check_optimizer(optimizer)
@@ -298,7 +300,7 @@ class Method(MethodTraits):
         """Raise `UserError` if the method cannot use an optimiser."""
 
     def warm_up(self) -> WarmUp | None:
-        """Epochs before the task's own; the optimiser starts afresh after them."""
+        """Epochs before the epochs of the task; after them the task starts with a new optimiser."""
         return None
 
     def predict(
@@ -314,7 +316,7 @@ class Method(MethodTraits):
         Args:
             x: inputs `[B, ...]`.
             task: label of the head, one for all rows or one per row `[B]`.
-            number: number of the task that the inputs are from, where it is known.
+            number: number of the task that the inputs belong to, if it is known.
             differentiable: whether to keep the graph for gradients.
         """
         with self.using(self.predictor(number)), shared_inputs(self.network, x):
@@ -323,7 +325,7 @@ class Method(MethodTraits):
             return predicted
 
     def predictor(self, number: int | None) -> nn.Module:
-        """The network that predicts the points of a task of this number, where it is known."""
+        """The network that predicts the points of a task; its number is None if it is unknown."""
         return self.network
 
     def draws(
@@ -354,7 +356,7 @@ class Method(MethodTraits):
             )
 
     def posterior_outputs(self, x: Tensor, task: int | Tensor = 0, **draw_options: Any) -> Tensor:
-        """Outputs `[S, B, C]` under the weights that training ended with, as in `draws`."""
+        """Outputs `[S, B, C]` under the weights at the end of training, as in `draws`."""
         return self.draws(x, task, **draw_options)
 
     @contextmanager
@@ -367,7 +369,7 @@ class Method(MethodTraits):
             self.network = original
 
     def __getstate__(self) -> dict[str, Any]:
-        """The state of a copy, without the task's data and the functions that others set here."""
+        """The state for a copy, without the task's data and the callbacks of other code."""
         state = {k: v for k, v in vars(self).items() if isinstance(v, nn.Module) or not callable(v)}
         return state | {"task": replace(self.task, batches=NO_TASK.batches), "sampling": None}
 
@@ -375,7 +377,7 @@ class Method(MethodTraits):
 
     @property
     def gradient_elsewhere(self) -> bool:
-        """Whether the penalty's gradient may be in the class's own step or optimiser."""
+        """Whether the class's step or optimiser may add the penalty's gradient."""
         return any(getattr(type(self), part) is not getattr(Method, part) for part in STEP)
 
     @property
@@ -394,12 +396,12 @@ class Method(MethodTraits):
 
     def trained_parameters(self) -> dict[str, nn.Parameter]:
         """The parameters that the task has trained, by name."""
-        # A multi-head model from elsewhere leaves no gradient at the other heads.
+        # A multi-head model of a user leaves no gradient at the other heads.
         in_use = self.parameters_in_use()
         return {name: weight for name, weight in in_use.items() if weight.grad is not None}
 
     def points(self) -> Iterator[tuple[tuple[Any, ...], Tensor]]:
-        """Each training point of the task once, in batches of one head each.
+        """Yield each training point of the task once, in batches of one head.
 
         Yields the arguments of the network's call, inputs `[B, ...]` first, and the targets `[B]`.
         """
@@ -413,4 +415,4 @@ class Method(MethodTraits):
 evaluating(Method)
 
 STEP = ("learn", "loss", "backward", "step", "make_optimizer")
-"""Methods of a step that may hold the gradient of a penalty whose value has none."""
+"""Methods of a step that may add the gradient of a penalty whose value has no gradient."""

@@ -1,11 +1,11 @@
-"""Bayesian discriminant analysis: classes are Gaussians of one covariance, carried exactly.
+"""Bayesian discriminant analysis: Gaussian classes with one covariance, carried exactly.
 
     phi(x) | c ~ N(mu_c, Sigma),    mu_c | Sigma ~ N(m_0, Sigma / kappa_0),
     Sigma ~ inverse-Wishart(Psi_0 = lambda I, nu_0 = D + 2),    p(c) ~ Dirichlet(1, ..., 1)
 
 with phi(x) features of the inputs. The prior is conjugate (Murphy 2012, section 4.6.3): the points
-of all tasks so far enter only by their number and their sum in every class, and the sum of their
-squares, n_c, s_c and S, in any order. With kappa_c = kappa_0 + n_c
+of all tasks so far enter only through their number n_c and their sum s_c in every class, and the
+sum S of their squares. The order does not matter. With kappa_c = kappa_0 + n_c
 
     m_c = (kappa_0 m_0 + s_c) / kappa_c,    nu = nu_0 + n,
     Psi = Psi_0 + S + sum_c (kappa_0 m_0 m_0' - kappa_c m_c m_c')
@@ -14,11 +14,11 @@ and a new point of class c is Student-t with nu - D + 1 degrees of freedom. By B
 
     p(c | x) = softmax(beta [log p(c) + log St(phi(x); c)])_c
 
-`vcl_radial.likelihoods.calibration` learns beta from the prediction of every point by all others:
-features are not Gaussian, and at beta = 1 such a model is far too certain. m_0 is the mean of the
-first task's features, and lambda, from e^-12 to e^16, makes them most likely. This is streaming
-discriminant analysis (Hayes and Kanan 2020), except that it has a prior and integrates over the
-unknown means of the classes.
+`vcl_radial.likelihoods.calibration` learns beta from leave-one-out predictions: features are not
+Gaussian, and at beta = 1 such a model is far too certain. m_0 is the mean of the first task's
+features, and lambda, from e^-12 to e^16, maximises their evidence. This is streaming discriminant
+analysis (Hayes and Kanan 2020), except that it has a prior and integrates over the unknown means of
+the classes.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from vcl_radial.methods.exact_head import ExactHead
 from vcl_radial.methods.fixed_features import FixedFeatureMethod, PointsOf, gram, most_likely
 
 KAPPA = 1e-2
-"""kappa_0, the number of points that the prior of a class's mean counts as."""
+"""kappa_0, the effective number of points in the prior of a class mean."""
 
 
 @dataclass(frozen=True)
@@ -119,15 +119,15 @@ class Discriminant:
         return solved[: len(phi)], solved[len(phi) :]
 
     def log_joint(self, phi: Tensor) -> Tensor:
-        """Log p(c) + log St(phi; c) of points `[n, D]`, up to a constant of all classes."""
+        """Log p(c) + log St(phi; c) of points `[n, D]`, up to a constant common to all classes."""
         points, means = self.whitened(phi)
         return self._log_joint(torch.cdist(points, means).square(), self.kappas, self.degrees)
 
     def without_itself(self, phi: Tensor, y: Tensor) -> Tensor:
-        """`log_joint` of learned points `[n, D]`, each by the statistics of all other points.
+        """`log_joint` of learned points `[n, D]`, each from the statistics of all other points.
 
-        Without a point x of class y, kappa_y and nu decrease by 1, and Psi by a u u' with
-        u = x - m_y and a = kappa_y / (kappa_y - 1); x is kappa_y / (kappa_y - 1) u from the mean.
+        Without a point x of class y, kappa_y and nu decrease by 1, and Psi by a u u' with u = x -
+        m_y and a = kappa_y / (kappa_y - 1). The distance of x from the new mean is a u.
         """
         points, means = self.whitened(phi)
         in_class = one_hot(y, len(means)).bool()
@@ -149,7 +149,7 @@ class Discriminant:
 
 
 class DiscriminantHead(ExactHead[Discriminant]):
-    """Logits of features and a 1; the 1 is ignored.
+    """Logits from features and a 1; the 1 is ignored.
 
     Args:
         prior: statistics of no points.
@@ -169,9 +169,9 @@ class DiscriminantHead(ExactHead[Discriminant]):
 
 
 class BayesDiscriminant(FixedFeatureMethod):
-    """Carry the exact posterior of a Gaussian per class forward; the classes share a covariance.
+    """Carry the exact posterior of one Gaussian per class forward; the classes share a covariance.
 
-    Memory is D^2 + C D numbers in float64, the time of a task D^2 per point and D^3 once.
+    Memory is D^2 + C D numbers in float64. The time of a task is D^2 per point, and D^3 once.
 
     Args:
         network: see `FixedFeatureMethod`.

@@ -2,21 +2,21 @@
 
     y ~ N(W' phi(x), I / tau),   W | tau ~ N(mean, (tau precision)^-1),   tau ~ Gamma(shape, rate)
 
-phi(x) are features of the inputs and a 1; y is a number or the unit vector of one of C classes, and
-then the columns of W share a precision. This normal-gamma prior is conjugate: a posterior is a
-prior of the same kind, so that tasks one after another, in any order, give the posterior of all
-their points at once (Bishop 2006, exercises 3.12 and 3.13). Before the first task
+phi(x) are features of the inputs and a 1. y is a number, or the unit vector of one of C classes;
+the columns of W then share a precision. This normal-gamma prior is conjugate: the posterior is of
+the same family, so that tasks in sequence, in any order, give the same posterior as all their
+points at once (Bishop 2006, exercises 3.12 and 3.13). Before the first task
 
     mean = 0,    precision = I / prior_scale^2,    Gamma(shape, rate) of the likelihood
 
-`end_task` learns a task in closed form: its steps do nothing. Predictions of a number are
+`end_task` learns a task in closed form; training steps do nothing. Predictions of a number are
 Student-t, with weights and noise integrated out. Predictions of classes are
 
     p(c | x) = softmax(beta m(x) / s(x))_c,   m = mean' phi,   s = 1 + phi' precision^-1 phi
 
 with s the spread of the Student-t predictive in units of the noise.
-`vcl_radial.likelihoods.calibration` learns beta from every task's points. It predicts a point by
-the posterior without it, where m / s is m - y h, h = phi' precision^-1 phi.
+`vcl_radial.likelihoods.calibration` learns beta from leave-one-out predictions of every task's
+points, for which m / s is m - y h, h = phi' precision^-1 phi.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Points = Callable[[], Iterable[tuple[Tensor, Tensor]]]
 """Returns all features `[n, D]` and targets `[n, C]`, in batches, at every call."""
 
 NOISE = 1.0, 1e-3
-"""Shape and rate of the noise precision's first prior, where the likelihood has none."""
+"""Shape and rate of the first prior of the noise precision, if the likelihood has none."""
 
 
 @dataclass(frozen=True)
@@ -124,9 +124,9 @@ class NormalGamma:
         sums = Sums.over(points(), self.mean) if sums is None else sums
         precision = self.precision + sums.squared
         root = torch.linalg.cholesky(precision)
-        # Contiguous like a stored mean: products with both give the same bits.
+        # Contiguous, like a mean that was stored and loaded: products with both give the same bits.
         mean = torch.cholesky_solve(self.precision @ self.mean + sums.cross, root).contiguous()
-        # Squares of differences: the usual y'y - m'Pm cancels where the noise is small.
+        # Squared differences, because the usual form y'y - m'Pm cancels if the noise is small.
         moved, count = mean - self.mean, 0
         squares = (moved * (self.precision @ moved)).sum()
         for phi, y in points():
@@ -167,11 +167,11 @@ def quadratic(root: Tensor, phi: Tensor) -> Tensor:
 def residual(sums: Sums, root: Tensor) -> Tensor:
     """S = sum |y|^2 - tr(B' P^-1 B), B = sum phi y', at a root of P = alpha I + sum phi phi'."""
     squares = sums.squares - (sums.cross * torch.cholesky_solve(sums.cross, root)).sum()
-    return squares.clamp(min=0)  # rounding may take it below 0 where the fit is perfect
+    return squares.clamp(min=0)  # if the fit is perfect, rounding may give a negative value
 
 
 def prior_precision(sums: Sums, prior: NormalGamma) -> float:
-    """The alpha of the prior N(0, 1 / (tau alpha)) that makes the targets most likely.
+    """The alpha of the prior N(0, 1 / (tau alpha)) that maximises the evidence of the targets.
 
     log p(Y | alpha) = C/2 (D log alpha - log |P|) - (shape + n C / 2) log(rate + S / 2) + constant,
     P = alpha I + sum phi phi',   S the `residual`
@@ -190,14 +190,14 @@ def prior_precision(sums: Sums, prior: NormalGamma) -> float:
 
 
 class ConjugateHead(ExactHead[NormalGamma]):
-    """A head with a conjugate posterior of its weights.
+    """A head with a conjugate posterior over its weights.
 
-    In training its outputs are those at the posterior's mean. In evaluation they are those under a
-    draw of the weights, or the logits of the predictive for classes.
+    In training its outputs use the posterior's mean. In evaluation they use a draw of the weights,
+    or, for classes, are the logits of the predictive.
 
     Args:
         prior: prior of the weights.
-        classes: whether the outputs are those of classes, not of numbers.
+        classes: whether the targets are classes; if not, they are numbers.
     """
 
     mean: nn.Parameter
@@ -221,7 +221,7 @@ class ConjugateHead(ExactHead[NormalGamma]):
         return self.sharpness.beta * (phi @ q.mean) / (1 + q.quadratic(phi))[:, None]
 
     def without_itself(self, phi: Tensor, y: Tensor) -> Tensor:
-        """M / s of the posterior without the point, which is m - y h of the posterior with it."""
+        """M / s without each point, which is m - y h from the posterior with the point."""
         q = self.posterior
         return phi.double() @ q.mean - q.quadratic(phi)[:, None] * self.targets(y)
 
@@ -236,11 +236,12 @@ class BayesLinear(FixedFeatureMethod):
     Args:
         network: see `FixedFeatureMethod`.
         prior_scale: weights have the first prior N(0, prior_scale^2 / tau).
-        evidence: whether a head's first task sets that scale to the most likely one.
+        evidence: whether a head's first task sets this scale to the one with the largest evidence.
         settings: settings of `FixedFeatureMethod`.
 
     Raises:
-        UserError: see `FixedFeatureMethod`; also for a likelihood of neither a number nor classes.
+        UserError: see `FixedFeatureMethod`; also if the likelihood is neither for numbers nor for
+            classes.
     """
 
     likelihoods = frozenset({"gaussian", "categorical"})
@@ -268,7 +269,7 @@ class BayesLinear(FixedFeatureMethod):
         return self.likelihood.prior if isinstance(self.likelihood, Gaussian) else NOISE
 
     def is_first(self, prior: NormalGamma) -> bool:
-        """Whether a posterior is the first prior: every point raises the shape of the noise."""
+        """Whether a posterior is the first prior: a point would raise the shape of the noise."""
         return float(prior.shape) == self._noise[0]
 
     def learn_head(self, head: ExactHead[Any], points: PointsOf) -> None:
@@ -303,7 +304,7 @@ class BayesLinear(FixedFeatureMethod):
             return super().predict(x, task, number=number, differentiable=differentiable)
         labels = set(torch.as_tensor(task).flatten().tolist())
         if len(labels) > 1:
-            raise UserError("numbers of one head are predicted at a time: split the rows by head")
+            raise UserError("a prediction of numbers takes one head: split the rows by head")
         head = self.head(int(labels.pop()))
         assert isinstance(head, ConjugateHead)
         with torch.set_grad_enabled(differentiable and torch.is_grad_enabled()):

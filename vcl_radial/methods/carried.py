@@ -25,12 +25,13 @@ def carried_bytes(state: Any, start: Set[bytes]) -> int:
     without
 
     - tensors that training did not change, such as random features: a seed reproduces them,
-    - tensors that are equal to another one, as a penalty's anchor equals the weights after a task,
-    - a prior `prior_NAME` that equals the posterior's NAME beside it, and `prior_scale` that equals
-      the scale of `rho`.
+    - tensors that are equal to another one: a penalty's anchor equals the weights after a task,
+    - a prior tensor `prior_NAME` that equals the posterior's tensor NAME, and a `prior_scale` that
+      equals the scale of `rho`.
 
-    Buffers of stored points, precisions and running means count. The optimiser's state does not:
-    each task starts a new one. A tensor counts in the type that it is stored in.
+    Buffers of stored points, precisions and running means count. The optimiser's state does not
+    count, because each task starts a new optimiser. A tensor counts with the size of its stored
+    type.
 
     Args:
         state: the method's `state_dict()` after the last task.

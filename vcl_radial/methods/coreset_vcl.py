@@ -5,16 +5,16 @@ posteriors: one learns from all other points, and is carried from task to task,
 
     q~_t = argmin_q  E_q[ -log p(D_t - C_t | w) ] + KL(q || q~_{t-1})
 
-and one predicts. It starts from the first and learns from the coresets of all tasks so far; it is
-not carried, so that no point counts twice:
+and the other predicts. It starts from the first and learns from the coresets of all tasks so far;
+it is not carried, so that no point counts twice:
 
     q_t = argmin_q  E_q[ -log p(C_1, ..., C_t | w) ] + KL(q || q~_t)
 
-The authors' code for many heads makes one q_t per head, from that head's coreset alone; here, as in
-the algorithm, one q_t predicts for all heads. Weights without a posterior (point heads) stay as
-training left them: no KL would hold them, and they would fit a few points by maximum likelihood.
-The authors' code starts the first task's posterior from maximum likelihood: `ml_epochs` (theirs
-learns from C_1 too, here from D_1 - C_1 alone).
+For many heads, the authors' code makes one q_t per head, from the coreset of this head alone. Here,
+as in the algorithm, one q_t predicts for all heads. The fine-tuning does not change weights without
+a posterior (point heads): without a KL they would fit a few points by maximum likelihood. The
+authors' code starts the first task's posterior from maximum likelihood, as `ml_epochs` does (their
+start learns from C_1 too, here it learns from D_1 - C_1 alone).
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ from vcl_radial.optimizers.schedules import set_rates
 
 
 class CoresetVCL(MLInitVCL):
-    """VCL whose predictions come from a copy that was fine-tuned on points set aside.
+    """VCL whose predictions come from a copy that is fine-tuned on the coresets.
 
     Args:
         coreset_size: number of points of each task that are set aside.
         selection: "random" or "k-centre"; see `vcl_radial.data.streams.coreset`.
         coreset_epochs: passes over the coresets before a prediction; by default the number of
             epochs of a task.
-        coreset_rate: learning rates of these passes, as a multiple of those of training.
-        ml_epochs: passes over the first task that train the means alone, before its own epochs.
+        coreset_rate: learning rates of these passes, as a multiple of the training rates.
+        ml_epochs: passes over the first task that train the means alone, before its normal epochs.
         settings: settings of `MLInitVCL`.
 
     Raises:
@@ -78,7 +78,7 @@ class CoresetVCL(MLInitVCL):
         self._make: MakeOptimizer | None = None
 
     def select(self, points: Callable[[], Batch]) -> Tensor | None:
-        """Set the task's coreset aside; training uses the other points."""
+        """Store the task's coreset; training uses the other points."""
         batch = points()
         columns = [batch.x, batch.y, batch.labels]
         chosen = coreset(self.selection, batch.x, self.coreset_size)
@@ -101,7 +101,7 @@ class CoresetVCL(MLInitVCL):
         return super().extend(batch)
 
     def end_task(self, task: Task) -> None:
-        """Carry the posterior without the coresets forward, and make the one that predicts."""
+        """Carry the posterior without the coresets forward, and make the one for predictions."""
         super().end_task(task)
         self._prediction = self._fine_tuned()
 
@@ -109,7 +109,7 @@ class CoresetVCL(MLInitVCL):
         """The copy that was fine-tuned on the coresets."""
         if not self.coreset:
             return self.network
-        if self._prediction is None:  # training has gone on
+        if self._prediction is None:  # a training step has made it out of date
             with torch.enable_grad():
                 self._prediction = self._fine_tuned()
         return self._prediction

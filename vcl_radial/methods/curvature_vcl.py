@@ -1,24 +1,26 @@
-"""VCL that computes the precision from the curvature of the data, and does not learn it by steps.
+"""VCL whose precision is computed from the curvature of the data, and not learned by steps.
 
-The objective is that of `vcl_radial.methods.vcl`. Where it is least for a Gaussian q, the precision
-of q is the prior's and the expected curvature of the data (Opper and Archambeau 2009):
+The objective is the same as in `vcl_radial.methods.vcl`. At its minimum over Gaussians q, the
+precision of q is the prior's precision plus the expected curvature of the data (Opper and
+Archambeau 2009):
 
     P_t = P_(t-1) + hessian_weight / kl_weight * sum_n E_q[ Hessian of -log p(y_n | w) ]
 
-Gradient steps learn the means alone, under draws of q. This equation sets the precision where a
-task begins, and again where it ends, with the Gauss-Newton matrix at the means instead of the
-expected Hessian. A draw's gradient has little information about thousands of correlations; one pass
-over the points gives all of them.
+Gradient steps learn the means alone, under draws of q. This equation sets the precision at the
+beginning of a task, and again at its end, with the Gauss-Newton matrix at the means instead of the
+expected Hessian. The gradient of one draw has little information about thousands of correlations;
+one pass over the points gives all of them.
 
 The weights of a unit share a factor (`posterior = "low-rank"`, `grouping = "unit"`). The block of
-unit o is taken to be G_oo A, with A the mean product of the layer's inputs and G_oo the sum of the
-squared gradients at the unit: the Kronecker factors of `vcl_radial.curvature.kronecker`, without
-the products of two units. With V'V + diag the prior's precision and E the `rank` largest directions
-of A, the `rank` largest directions of V'V + hessian_weight / kl_weight * G_oo E'E are kept. The
-rest adds to the diagonal, so that the diagonal is that of the whole sum.
+unit o is approximated by G_oo A, with A the mean product of the layer's inputs and G_oo the sum of
+the squared gradients at the unit. These are the Kronecker factors of
+`vcl_radial.curvature.kronecker`, without the products of two units. Let V'V + diag be the prior's
+precision and E the `rank` largest directions of A. The method keeps the `rank` largest directions
+of V'V + hessian_weight / kl_weight * G_oo E'E. The rest adds to the diagonal, so that the diagonal
+is exactly that of the whole sum.
 
-`hessian_weight` is the lambda of Ritter, Botev and Barber (2018); at 1 the precision is the
-objective's own.
+`hessian_weight` is the lambda of Ritter, Botev and Barber (2018); at 1 the precision is the optimum
+of the objective.
 """
 
 from __future__ import annotations
@@ -49,11 +51,12 @@ class CurvatureVCL(VCL):
     """Carry a low-rank Gaussian forward whose means are trained and whose precision is computed.
 
     Args:
-        hessian_weight: factor of each task's curvature as it is added, and not of the first prior.
+        hessian_weight: factor of each task's curvature; it does not multiply the first prior.
         settings: settings of `Method`.
 
     Raises:
-        UserError: the weight is not above 0, the posterior is not of low rank by units, or a layer
+        UserError: the weight is not above 0, the posterior is not low-rank with units as groups, or
+            a layer
             is neither linear nor a plain convolution of images.
     """
 
@@ -79,7 +82,7 @@ class CurvatureVCL(VCL):
         self._priors: list[LowRank] = []
 
     def begin_task(self, task: Task) -> None:
-        """Set the precision from the task's points at the prior's means, and hold it."""
+        """Set the precision from the task's points at the prior's means, and fix it."""
         super().begin_task(task)
         self._priors = [_low_rank(block.prior) for block in self._low_rank_blocks()]
         self._set_precision()
@@ -87,7 +90,7 @@ class CurvatureVCL(VCL):
             layer.weights.sampler = HeldNoise(layer.weights).sample
 
     def penalty(self) -> Tensor | float:
-        """1/2 (m - m_p)' P_p (m - m_p) in nats: the means' part of KL(q || p)."""
+        """1/2 (m - m_p)' P_p (m - m_p) in nats: the part of KL(q || p) in the means."""
         parts = []
         for block, prior in zip(self._low_rank_blocks(), self._priors, strict=True):
             a = (block.mean - prior.mean) / prior.scale
@@ -101,7 +104,7 @@ class CurvatureVCL(VCL):
         super().end_task(task)
 
     def release(self) -> None:
-        """Give the draws back to the layers."""
+        """Let the layers draw their weights again."""
         super().release()
         for module in self.network.modules():
             if isinstance(module, VariationalWeights):
@@ -132,10 +135,10 @@ class CurvatureVCL(VCL):
 
 @torch.no_grad()
 def add_curvature(block: LowRankBlock, inputs: Tensor, units: Tensor) -> None:
-    """Make the precision of unit o the prior's plus units[o] * inputs, up to the block's rank.
+    """Set the precision of unit o to the prior's plus units[o] * inputs, up to the block's rank.
 
     Args:
-        block: block whose groups are the units; its scale and factor are set unless one is frozen.
+        block: block whose groups are the units; a scale or factor that is frozen does not change.
         inputs: A, `[D, D]`.
         units: factor of A for each unit, `[groups]`.
     """
@@ -162,7 +165,7 @@ class HeldNoise:
         self.posteriors = [(block, block.posterior.to_prior()) for block in blocks]
 
     def sample(self) -> Layer:
-        """Weight and bias of a draw, like the layer's sampler."""
+        """Draw weight and bias, like the layer's sampler."""
         return self.weights.split(
             [
                 torch.addcmul(block.mean, q.scale, q.noise(1).squeeze(0))
@@ -177,7 +180,7 @@ def _low_rank(prior: Posterior) -> LowRank:
 
 
 def _check_by_units(weights: VariationalWeights) -> None:
-    """Raise `UserError` if a layer's posterior is not of low rank by units."""
+    """Raise `UserError` if a layer's posterior is not low-rank with units as groups."""
     blocks = weights.posterior_blocks()
     by_units = len(blocks) == 1 and len(blocks[0].mean) == weights.shape[0]
     if not by_units or blocks[0].family is not LowRank:
@@ -188,7 +191,7 @@ def _check_by_units(weights: VariationalWeights) -> None:
 
 
 def _check_layer(name: str, layer: nn.Module) -> None:
-    """Raise `UserError` if the curvature by units of a layer with a posterior is not known."""
+    """Raise `UserError` if the curvature per unit is not known for a layer with a posterior."""
     if not isinstance(layer, BayesianLinear) and not is_plain_convolution(point_layer(layer)):
         raise UserError(
             f"curvature_vcl knows the curvature of linear layers, and of convolutions of images in "

@@ -4,10 +4,11 @@ M networks with different initial weights, m = 1 .. M, are trained together, on 
 
     loss = sum over m of [ mean NLL_m + kl_weight * KL(q_m || p_m) / N ]
 
-and predict as a mixture in equal parts, p(y | x) = 1/M sum_m p_m(y | x). Posteriors (a Radial BNN
-ensemble in Farquhar, Osborne and Gal 2020, section 4.1) each become their own prior of the next
-task, as in `vcl`; point estimates carry only their weights, as in `naive`. The original also
-predicts a variance for each input and trains on adversarial examples; this one does neither.
+and predict as a mixture with equal weights, p(y | x) = 1/M sum_m p_m(y | x). With posteriors (a
+Radial BNN ensemble in Farquhar, Osborne and Gal 2020, section 4.1), the posterior of each member
+becomes its prior for the next task, as in `vcl`. Point estimates carry only their weights, as in
+`naive`. The original method also predicts a variance for each input and trains on adversarial
+examples; this implementation does neither.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ class DeepEnsemble(VCL):
         network: the first member, with a posterior or without; the others are copies with new
             initial weights (see `vcl_radial.nn.restart`).
         members: M, the number of networks.
-        eval_samples: weight samples of a prediction, from all members together; rounded up to a
-            multiple of M, so that all members count the same.
+        eval_samples: weight samples in a prediction, over all members together; rounded up to a
+            multiple of M, so that all members have the same weight.
         settings: settings of `Method`.
 
     Raises:
@@ -59,7 +60,7 @@ class DeepEnsemble(VCL):
         return self.network
 
     def outputs(self, batch: Batch) -> Tensor:
-        """The outputs of a step `[M * train_samples, B, C]`, one member after another."""
+        """The outputs of a step, `[M * train_samples, B, C]`, in the order of the members."""
         outputs = []
         for member in self.members:
             with self.using(member):
@@ -71,7 +72,7 @@ class DeepEnsemble(VCL):
         return len(self.members) * super().nll(outputs, targets)
 
     def end_task(self, task: Task) -> None:
-        """Make each posterior its own prior; `movement` is the mean over the members."""
+        """Make each member's posterior its prior; `movement` is the mean over the members."""
         super().end_task(task)
         layers = len(self.movement) // len(self.members)
         self.movement = [
@@ -90,7 +91,7 @@ class DeepEnsemble(VCL):
     ) -> Tensor:
         """Outputs `[S, B, C]`, S / M from every member.
 
-        Where S is not a multiple of M, the seed chooses the members with one more.
+        If S is not a multiple of M, the seed chooses the members with one sample more.
         """
         samples = self.eval_samples if samples is None else samples
         seed = self.eval_seed if seed is None else seed

@@ -9,9 +9,9 @@ with F_t summed over the N_t points of task t, at its end. At gamma = 1 this is 
 approximation carried from task to task, with the one anchor that Huszár (2018) derives; the prior
 before the first task is flat.
 
-The loss is mean NLL + lambda R / N with lambda = `kl_weight`: the paper's lambda where its NLL
-and its Fisher are both sums over the data, so that 1 is Bayes' rule. It is the lambda of code with
-a mean NLL and a mean Fisher too, as long as all tasks have equally many points.
+The loss is mean NLL + lambda R / N with lambda = `kl_weight`. It is the paper's lambda if the NLL
+and the Fisher are both sums over the data, so that 1 is Bayes' rule. It is also the lambda of code
+with a mean NLL and a mean Fisher, if all tasks have equally many points.
 
 Avalanche's `EWCPlugin(mode="online")` differs: it squares the gradient of each mini-batch's mean
 loss and takes the mean over mini-batches, so that its lambda depends on the batch size, it has no
@@ -36,7 +36,7 @@ class EWC(QuadraticMethod):
     Args:
         gamma: factor of the past's precision at each task, from 0 to 1.
         fisher: "empirical" takes the labels of the data, "predictive" the expectation under the
-            model's own predictive, which van de Ven (2025) finds better; see
+            model's predictive distribution, which van de Ven (2025) finds better; see
             `vcl_radial.curvature.diagonal_fisher`.
         settings: settings of `Method`.
     """

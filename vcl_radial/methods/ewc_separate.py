@@ -8,9 +8,9 @@ step grows with the number of tasks. Huszár (2018) notes that the anchors w*_s 
 already depend on the penalties before them, so that early tasks count more than once;
 `vcl_radial.methods.ewc` has one anchor instead.
 
-That module explains lambda = `kl_weight` and how Avalanche's plugin differs, which holds for its
-`mode="separate"` too. The implementation of van de Ven et al. (2022) uses the Fisher under the
-model's own predictive by default: `fisher = "predictive"` here.
+The module `ewc` explains lambda = `kl_weight` and how Avalanche's plugin differs; the same holds
+for the plugin's `mode="separate"`. The implementation of van de Ven et al. (2022) uses the Fisher
+under the model's predictive distribution by default: `fisher = "predictive"` here.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class SeparateEWC(QuadraticMethod):
 
     Args:
         fisher: "empirical" takes the labels of the data, "predictive" the expectation under the
-            model's own predictive; see `vcl_radial.curvature.diagonal_fisher`.
+            model's predictive distribution; see `vcl_radial.curvature.diagonal_fisher`.
         settings: settings of `Method`.
     """
 

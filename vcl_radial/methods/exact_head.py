@@ -1,4 +1,4 @@
-"""The base class of heads that know the posterior of their outputs in closed form."""
+"""The base class of heads whose posterior has a closed form."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ Posterior = TypeVar("Posterior", bound=Any)
 
 
 class ExactHead(nn.Module, ABC, Generic[Posterior]):
-    """Compute outputs `[B, C]` of features `[B, D]` and a 1, from a posterior.
+    """Compute outputs `[B, C]` from features `[B, D]`, which include a 1, and a posterior.
 
     Args:
         prior: dataclass of tensors.
         parameter: name of the tensor that is a parameter; the others are buffers.
-        classes: whether the outputs are those of classes, not of numbers.
+        classes: whether the targets are classes; if not, they are numbers.
 
     Attributes:
         sharpness: sharpness of the probabilities of classes; None for numbers.
@@ -76,4 +76,4 @@ class ExactHead(nn.Module, ABC, Generic[Posterior]):
 
     @abstractmethod
     def without_itself(self, phi: Tensor, y: Tensor) -> Tensor:
-        """Outputs `[n, C]` of learned points of known classes, each from all other points."""
+        """Leave-one-out outputs `[n, C]` of learned points with known classes."""

@@ -36,7 +36,7 @@ from vcl_radial.nn import MultiHead, SingleHead, WithHeads
 from vcl_radial.nn.heads import first_head
 
 ROWS = 2_048
-"""Number of points whose features are joined at a time, at least a batch."""
+"""Number of points whose features are concatenated at a time; at least one batch."""
 
 HELD = 2**30
 """Largest size of a task's features that are stored, in bytes; larger ones are recomputed."""
@@ -52,7 +52,7 @@ class FeatureModel(nn.Module):
     """One head, or one per task, on features of the inputs and a 1.
 
     Args:
-        features: features of the inputs; they are fixed, at the latest when the first task ends.
+        features: features of the inputs; they are fixed at the end of the first task or before.
         make_head: makes one head.
         multi_head: whether every task has its own head.
     """
@@ -68,12 +68,12 @@ class FeatureModel(nn.Module):
             features.requires_grad_(False)
         self.head = (MultiHead if multi_head else SingleHead)(make_head)
         self.register_buffer("fitted", torch.tensor(False))
-        # Heads are made with their tasks, but an optimiser needs a parameter before.
+        # Heads are made when their tasks begin, but an optimiser needs a parameter earlier.
         self.nothing = nn.Parameter(torch.zeros(0))
 
     @property
     def trained(self) -> FirstTaskBody | None:
-        """The features while a task trains them, with their own head; None if they are fixed."""
+        """The features, with a training head, while a task trains them; None if they are fixed."""
         features = self.features
         if not isinstance(features, FirstTaskBody) or features.held:
             return None
@@ -83,7 +83,7 @@ class FeatureModel(nn.Module):
         """The features and a 1, `[B, D]`.
 
         Raises:
-            UserError: the number of features is not that of the head's weights.
+            UserError: the number of features does not match the weights of the head.
         """
         features = self.features(x)
         if features.shape[1:] != (self.features.size,):
@@ -95,7 +95,7 @@ class FeatureModel(nn.Module):
         return torch.cat([features, torch.ones_like(features[:, :1])], dim=1)
 
     def forward(self, x: Tensor, task: int | Tensor = 0) -> Tensor:
-        """The outputs of the head, or those of the features' own head while they are trained."""
+        """The outputs of the head, or of the training head while the features are trained."""
         if self.trained is not None:
             return self.trained.outputs(x)
         outputs: Tensor = self.head(self.phi(x), task)
@@ -108,10 +108,10 @@ class FixedFeatureMethod(Method):
     Subclasses define `make_head` and `learn_head`.
 
     Args:
-        network: network of point estimates; a linear model with as many outputs replaces it.
+        network: network of point estimates; a linear model with the same outputs replaces it.
         features: "inputs" for the network's inputs, flattened; "body" for the inputs of its heads
-            under its initial weights; "first-task-body" for the inputs of its heads under the
-            weights that have learned the first task by steps, with the likelihood alone;
+            under its initial weights; "first-task-body" for the inputs of its heads after gradient
+            training on the first task, with the likelihood alone;
             "random-relu", "patches" and "tangent" as in `vcl_radial.features`.
         units: number of units of "random-relu".
         of: inputs of those units: "inputs", "body" or "patches".
@@ -170,7 +170,7 @@ class FixedFeatureMethod(Method):
             self._trainer = self.make_trainer(BodyWithHead(phi))
 
     def make_trainer(self, network: nn.Module) -> Method:
-        """The method that trains a body with its own head; by default by the likelihood alone."""
+        """The method that trains a body with a training head; by default without a penalty."""
         return Method(network, likelihood=self.likelihood)
 
     @property
@@ -204,7 +204,7 @@ class FixedFeatureMethod(Method):
             trainer.begin_task(replace(task, heads=(0,)))
             self.likelihood.load_state_dict(begun)
 
-    # The trainer makes the steps if features are trained; else only `end_task` learns.
+    # The trainer takes the steps if features are trained; otherwise only `end_task` learns.
 
     def penalty(self) -> Tensor | float:
         """The trainer's penalty, in nats."""
@@ -215,7 +215,7 @@ class FixedFeatureMethod(Method):
         return batch if (trainer := self.trainer) is None else trainer.extend(batch)
 
     def outputs(self, batch: Batch) -> Tensor:
-        """The outputs of a step: those of the features' own head in training, or 0."""
+        """The outputs of a step: of the training head while features are trained, otherwise 0."""
         if (trainer := self.trainer) is None:
             return torch.zeros(len(batch.y), self._width, device=self.device)
         return trainer.outputs(batch)
@@ -236,7 +236,7 @@ class FixedFeatureMethod(Method):
             trainer.step(optimizer)
 
     def learn(self, batch: Batch, optimizer: Optimizer) -> Tensor:
-        """Make a step if features are trained."""
+        """Take a step if features are trained."""
         if self.trainer is not None:
             return super().learn(batch, optimizer)
         check_batch(batch, self.heads if self.with_task else None)
@@ -247,7 +247,8 @@ class FixedFeatureMethod(Method):
 
     def make_optimizer(self, make: MakeOptimizer) -> Optimizer:
         """The optimiser of the features that are trained, with their head."""
-        # The same for all tasks: a state that is loaded later decides whether the body is fixed.
+        # Equal for all tasks, because a state that is loaded later decides whether the body is
+        # fixed.
         if self._trainer is None or type(self._trainer) is Method:
             return super().make_optimizer(make)
         return self._trainer.make_optimizer(make)
@@ -288,7 +289,7 @@ class FixedFeatureMethod(Method):
                     head.sharpness.observe(head.without_itself(*thinned), thinned[1])
 
     def state_dict(self) -> dict[str, Any]:
-        """The state of every method, and what the trainer carries beside it."""
+        """The state of every method, and the state that the trainer adds."""
         state = super().state_dict()
         if self._trainer is not None:
             carried = self._trainer.state_dict()
@@ -305,7 +306,7 @@ class FixedFeatureMethod(Method):
             self._trainer.load_state_dict(state | unchanged | state["trainer"])
 
     def draws(self, x: Tensor, task: int | Tensor = 0, **draw_options: Any) -> Tensor:
-        """Outputs `[S, B, C]`; S = 1 for classes, in closed form, or while features are trained."""
+        """Outputs `[S, B, C]`; S = 1 for classes (closed form) and while features are trained."""
         if self.network.trained is not None or not isinstance(self.likelihood, Gaussian):
             draw_options["samples"] = 1
         return super().draws(x, task, **draw_options)
@@ -339,12 +340,12 @@ def gram(phi: Tensor) -> Tensor:
     phi = phi.double()
     if phi.device.type != "cpu":
         return phi.T @ phi
-    # NumPy knows that the product is symmetric, and computes half of it.
+    # NumPy detects that the product is symmetric, and computes half of it.
     return torch.from_numpy(np.dot(phi.numpy().T, phi.numpy()))
 
 
 def most_likely(evidence: Callable[[float], float]) -> float:
-    """The logarithm of the hyperparameter that makes data most likely, to within a tenth."""
+    """The logarithm of the hyperparameter that maximises the evidence, to within 0.1."""
     best = minimize_scalar(
         lambda at: -evidence(at), bounds=_BOUNDS, method="bounded", options={"xatol": 0.1}
     )
@@ -376,6 +377,6 @@ def _shape(network: nn.Module) -> tuple[int, ...]:
     if isinstance(layer, nn.Linear):
         return (layer.in_features,)
     raise UserError(
-        "options.features: how many inputs the network has is not known: take a network of linear "
+        "options.features: the network has an unknown number of inputs: take a network of linear "
         "layers, or vcl_radial.nn.WithHeads"
     )

@@ -1,9 +1,9 @@
-"""The first task's features for all tasks: after it only heads are trained (a reference).
+"""The first task's features for all tasks: later tasks train heads alone (a reference).
 
 With a head for each task it forgets nothing, and it learns nothing that the first task's features
-do not contain. A prior that fixes every weight of the body gives this method, so a method that
-remembers has yet to show that it learns more. There is no published row. It is the limit lambda to
-infinity of `vcl_radial.methods.l2`, except that the heads are free.
+do not contain. A prior that fixes every weight of the body gives this method, so a method that does
+not forget is only useful if it learns more than this one. There is no published row. It is the
+limit of `vcl_radial.methods.l2` as lambda goes to infinity, except that the heads are free.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from vcl_radial.nn.parameters import parameters_of_heads
 
 
 class FrozenBody(Method):
-    """loss = mean NLL, as a function of the head's weights alone after the first task.
+    """loss = mean NLL; after the first task it is a function of the head's weights alone.
 
     The running averages of a body's batch norms are fixed with its weights.
 
@@ -33,7 +33,7 @@ class FrozenBody(Method):
     _frozen_norms: Sequence[nn.Module] = ()
 
     def output(self, x: Tensor, task: int | Tensor = 0) -> Tensor:
-        """The output of every method; the norms of a frozen body stay in evaluation mode."""
+        """The outputs, as in `Method`; the norms of a frozen body stay in evaluation mode."""
         for norm in self._frozen_norms:
             norm.eval()
         return super().output(x, task)

@@ -1,6 +1,6 @@
 """Generalised variational continual learning (Loo, Swaroop and Turner 2021, section 2).
 
-Two numbers lie between VCL and online EWC:
+Two numbers, beta and lambda, interpolate between VCL and online EWC:
 
     q_t = argmin_q  E_q[ -log p(D_t | w) ] + beta KL_lambda(q || q_{t-1})
 
@@ -9,7 +9,7 @@ s, S_0 the first prior's covariance and S_t the posterior's,
 
     S_t^-1 = (H_1 + ... + H_t) / beta + S_0^-1
 
-lambda (`strength`) multiplies what the tasks have added to the precision, only in the term of the
+lambda (`strength`) multiplies the precision that the tasks have added, but only in the term of the
 KL that measures how far the mean has moved:
 
     KL_lambda = 1/2 (m - m_{t-1})' [ lambda (S_{t-1}^-1 - S_0^-1) + S_0^-1 ] (m - m_{t-1})
@@ -19,9 +19,10 @@ At beta = lambda = 1 this is VCL. As beta goes to 0 the draws collapse onto the 
 the quadratic term becomes lambda/2 (m - m_{t-1})' (H_1 + ... + H_{t-1}) (m - m_{t-1}): online EWC
 with that lambda and without decay.
 
-For a family other than the Gaussian, 1 / S is the precision of one weight's noise, and the family's
-own KL is taken at the mean moved by the ratio of the two metrics. The authors' code starts each
-task from fresh random means; here a task starts from the posterior, as in VCL.
+For a family other than the Gaussian, 1 / S is the precision of one weight's noise, and the KL of
+the family is computed with the shift of the mean multiplied by the square root of the ratio of the
+two metrics. The authors' code starts each task from new random means; here a task starts from the
+posterior, as in VCL.
 """
 
 from __future__ import annotations
@@ -39,10 +40,10 @@ from vcl_radial.nn.weights import VariationalWeights
 
 
 class GVCL(VCL):
-    """VCL whose KL is tempered, and stretched along the means.
+    """VCL with a tempered KL, stretched along the means.
 
     Args:
-        strength: lambda, at least 0; at 1 the KL is VCL's.
+        strength: lambda, at least 0; at 1 the KL is the same as in VCL.
         settings: settings of `Method`; `kl_weight` is beta.
 
     Raises:
@@ -84,7 +85,7 @@ class GVCL(VCL):
 
     def end_task(self, task: Task) -> None:
         """Make the posterior the prior, as in VCL."""
-        # First remove the stretch: the measures of a finished task use the plain KL.
+        # Remove the stretch first, because the measures of a finished task use the plain KL.
         for _, block in self._blocks_by_name():
             block.stretch = None
         super().end_task(task)
@@ -98,7 +99,7 @@ def stretch(block: PosteriorBlock, first_scale: Tensor, strength: float) -> Tens
     """sqrt( [lambda (S^-1 - S_0^-1) + S_0^-1] / S^-1 ) of each weight, `[groups, D]`.
 
     S is the variance of the weight's noise under the current prior, S_0 = first_scale^2 under the
-    first prior. A weight that is less certain than at first counts as having learned nothing.
+    first prior. A weight with a larger variance than under the first prior counts as not learned.
     """
     ratio = (block.prior_noise() / first_scale).square().clamp(max=1)
     return (strength * (1 - ratio) + ratio).sqrt()

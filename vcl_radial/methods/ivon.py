@@ -15,15 +15,16 @@ is then the exact mean and precision, up to a relative 1 - beta2 in the precisio
 the term in the package's Hessian step that keeps it positive.
 
 A moving average that is long enough for the estimate's noise still contains beta2^t of the initial
-Hessian h_0 after the t steps of a task. The carried posterior is the package's, including h_0: a
-task adds the precision beta2^t / initial_noise^2 to every weight, an L2 penalty. With `debias`
-predictions still draw from it, but only the data's part is carried:
+Hessian h_0 after the t steps of a task. By default the carried posterior is the package's,
+including h_0: a task adds the precision beta2^t / initial_noise^2 to every weight, which acts as an
+L2 penalty. With `debias`, predictions still draw from this posterior, but only the part of the
+Hessian that comes from the data is carried:
 
     h_data = max(0, (hessian - beta2^t h_0) / (1 - beta2^t))
     precision_t = precision_{t-1} + ess h_data
 
-so that a weight that no data touch keeps its prior, up to (1 - beta2) / 2 of ess h_0. In a task of
-hundreds of steps h_data is mostly the noise of the estimate.
+so that a weight without data keeps its prior, up to (1 - beta2) / 2 of ess h_0. In a task of some
+hundred steps h_data is mostly the noise of the estimate.
 """
 
 from __future__ import annotations
@@ -47,15 +48,16 @@ from vcl_radial.nn import WeightPosterior
 class IVON(NaturalGradientMethod):
     """Train by IVON; the posterior of the body and of the trained heads becomes their prior.
 
-    The learning rate is in the package's unit: the step of the means is learning rate * (initial
-    hessian + first weight decay) / (hessian + weight decay). The Hessian is that of the mean NLL.
+    The learning rate is in the unit of the package: the step of the means is learning rate *
+    (initial hessian + first weight decay) / (hessian + weight decay). The Hessian belongs to the
+    mean NLL.
 
     Args:
         initial_noise: a task starts with precision = prior precision + 1 / initial_noise^2.
-        train_samples: weight samples in a step, each with its own backward pass.
+        train_samples: weight samples in a step, with one backward pass per sample.
         beta2: decay of the Hessian. The estimate of a step is so noisy that the average needs
             thousands of steps: a shorter decay lets the noise through.
-        debias: carry only the data's part of the Hessian.
+        debias: carry only the part of the Hessian that comes from the data.
         settings: settings of `NaturalGradientMethod`.
 
     Raises:
@@ -98,8 +100,8 @@ class IVON(NaturalGradientMethod):
         self._parts = posteriors
         self._ivon = self._optimizer_class(
             [q.mean for q in posteriors],
-            # Scaled here as the package does for a single weight decay; with one decay per weight
-            # the package would scale each weight's step by another factor.
+            # The rate is scaled here as the package does for a single weight decay; with one decay
+            # per weight the package would scale the step of each weight by a different factor.
             lr=lr * (initial + self.posterior.prior_precision / ess),
             rescale_lr=False,
             ess=ess,
@@ -118,14 +120,14 @@ class IVON(NaturalGradientMethod):
         if group["ess"] != self._ess:  # loaded from a task with another number of points
             group["weight_decay"] = group["weight_decay"] * (group["ess"] / self._ess)
             group["ess"] = self._ess
-        # Before the draw, which replaces the means.
+        # This comes before the draw, which replaces the means.
         self._kl = self.penalty()
         self._draw = self._ivon.sampled_params(train=True)
         self._draw.__enter__()
         return super().outputs(batch)
 
     def backward(self, loss: Tensor) -> Tensor:
-        """Accumulate the gradient under each draw; returns the mean loss over the draws."""
+        """Accumulate the gradients under all draws; returns the mean loss over the draws."""
         losses = [self._backward_of_draw(loss)]
         for _ in range(self.draws_of_step - 1):
             self._ivon.zero_grad()
@@ -145,7 +147,7 @@ class IVON(NaturalGradientMethod):
     def step(self, optimizer: Optimizer) -> None:
         """Step in coordinates centred at the prior's mean."""
         means = (q.mean for q in self._parts)
-        # The package would move means that were frozen during the task by their momentum.
+        # The momentum of the package would move means that were frozen during the task.
         frozen = [(mean, mean.clone()) for mean in means if not mean.requires_grad]
         for q in self._parts:
             q.mean.sub_(q.prior_mean)
@@ -162,7 +164,7 @@ class IVON(NaturalGradientMethod):
 
     @torch.no_grad()
     def end_task(self, task: Task) -> None:
-        """Make the posterior the prior; with `debias` only the data's part of it."""
+        """Make the posterior the prior; with `debias` only the part that comes from the data."""
         if not self.debias:
             super().end_task(task)
             return

@@ -1,4 +1,4 @@
-"""L2 to the old weights: a pull of equal strength on all of them.
+"""L2 to the old weights: a quadratic penalty of equal strength on all weights.
 
     R_t(w) = 1/2 sum_i (w_i - w*_i)^2
 
@@ -6,8 +6,8 @@ with w* the weights at the end of the last task: the reference of Kirkpatrick et
 and of Hsu et al. (2018, Table 2), where all importances are 1. As a prior it is N(w*, 1/lambda)
 for every weight, lambda = `kl_weight`.
 
-The loss is mean NLL + lambda R / N. Code that adds lambda' ||w - w*||^2 to the mean NLL, as that of
-Hsu et al. does, has lambda' = lambda / (2 N). Avalanche has no such plugin.
+The loss is mean NLL + lambda R / N. Code that adds lambda' ||w - w*||^2 to the mean NLL, such as
+the code of Hsu et al., has lambda' = lambda / (2 N). Avalanche has no such plugin.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class L2(QuadraticMethod):
     """loss = mean NLL + kl_weight / 2 ||w - w_old||^2 / N.
 
     Args:
-        heads: whether the heads are pulled like the body.
-        from_start: whether the first task is pulled, to the network's initial weights.
+        heads: whether the penalty includes the heads.
+        from_start: whether the first task has a penalty too, around the network's initial weights.
         settings: settings of `Method`.
     """
 

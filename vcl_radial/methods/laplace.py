@@ -1,4 +1,4 @@
-"""The base class of the Laplace methods: an isotropic first prior, and a quadratic past."""
+"""The base class of the Laplace methods: an isotropic first prior and a quadratic penalty."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class LaplaceMethod(QuadraticMethod):
 
     Args:
         prior_precision: precision of the first prior; 0 for a flat one.
-        hessian_weight: factor of each task's curvature as it is added, and not of the first prior:
-            the lambda of Ritter, Botev and Barber (2018).
+        hessian_weight: factor of each task's curvature, the lambda of Ritter, Botev and Barber
+            (2018); it does not multiply the first prior.
         settings: settings of `Method`.
 
     Raises:
@@ -47,7 +47,7 @@ class LaplaceMethod(QuadraticMethod):
 
     @torch.no_grad()
     def carry(self, weights: Mapping[str, Tensor], hessians: Mapping[str, Tensor]) -> None:
-        """Move the mode to these weights, and add a diagonal curvature where there is one.
+        """Move the mode to these weights, and add their diagonal curvatures.
 
         A new weight gets the first prior too.
         """

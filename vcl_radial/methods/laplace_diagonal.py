@@ -6,9 +6,9 @@ After task t the posterior is a Gaussian around the trained weights w_t, and the
     L_t  = L_{t-1} + hessian_weight * H_t(w_t),        w_0 = 0,   L_0 = prior_precision * I
 
 with H_t the diagonal of the Gauss-Newton matrix: summed over the task's training points, exact over
-the classes. `hessian_weight` is the paper's lambda, a factor of each Hessian as it is added and not
-of the first prior. Without that prior this is `vcl_radial.methods.ewc` with fisher =
-"predictive" and gamma = 1. Predictions are those of the weights w_t, as in the paper.
+the classes. `hessian_weight` is the paper's lambda, a factor of each Hessian but not of the first
+prior. Without this prior the method is `vcl_radial.methods.ewc` with fisher = "predictive" and
+gamma = 1. Predictions use the weights w_t, as in the paper.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from vcl_radial.methods.tasks import Task
 class LaplaceDiagonal(LaplaceMethod):
     """Carry N(w_t, L_t^-1) of the body and of the trained heads forward, L_t diagonal.
 
-    Options and errors are those of `LaplaceMethod`, settings those of `Method`.
+    See `LaplaceMethod` for options and errors, and `Method` for settings.
     """
 
     def end_task(self, task: Task) -> None:

@@ -8,19 +8,19 @@ together:
     L_t  = prior_precision * I + hessian_weight * sum_{s <= t} A_s (x) G_s
 
 with A_s (x) G_s the Kronecker-factored Gauss-Newton matrix of task s at w_s: over all its training
-points, exact over the classes. `hessian_weight` is the paper's lambda, a factor of each Hessian as
-it is added and not of the first prior. Other weights, such as the scales of a batch norm, have the
-diagonal of `vcl_radial.methods.laplace_diagonal`. Predictions are those of the weights w_t, as in
-the paper.
+points, exact over the classes. `hessian_weight` is the paper's lambda, a factor of each Hessian but
+not of the first prior. Other weights, such as the scales of a batch norm, have the diagonal of
+`vcl_radial.methods.laplace_diagonal`. Predictions use the weights w_t, as in the paper.
 
-A sum of Kronecker products is not such a product. Either the factors of every task are stored, and
-the sum is exact; or one product with the same partial traces is, and no task adds to the cost,
+A sum of Kronecker products is not a Kronecker product. The method stores either the factors of
+every task, and the sum is exact, or one product with the same partial traces, and the cost does not
+grow with the number of tasks:
 
     sum_{s <= t} A_s (x) G_s  ~  A (x) G,   A = sum_s tr(G_s) A_s / sum_s tr(G_s),
                                             G = sum_s tr(A_s) G_s / tr(A)
 
-It is exact for one task, and where the A_s or the G_s of all tasks are multiples of one matrix; its
-error is in `vcl_radial.curvature.kronecker.kronecker_sum`.
+The product is exact for one task, and if the A_s or the G_s of all tasks are multiples of one
+matrix; `vcl_radial.curvature.kronecker.kronecker_sum` gives its error.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class LaplaceKronecker(LaplaceMethod):
 
     Args:
         factors: "all" stores the factors of every task, so that memory and the time of a step grow
-            with the number of finished tasks; "summed" stores one product, and neither grows.
+            with the number of finished tasks; "summed" stores one product, so that neither grows.
         settings: settings of `LaplaceMethod`.
 
     Raises:
@@ -67,7 +67,7 @@ class LaplaceKronecker(LaplaceMethod):
         factors = kronecker_factors(
             self.network, layers, self.points(), self.likelihood.hessian_root
         )
-        # A layer that no call went through has no factors, but its weights may be in use.
+        # A layer that no call used has no factors, but its weights may be in use.
         factored = {name: layers[name] for name in factors}
         diagonal = {name: weights[name] for name in other_weights(factored, weights)}
         self.carry(

@@ -7,14 +7,14 @@ as in `vcl_radial.methods.laplace_diagonal`, except for the structure of its pre
 
 with H_t the whole Gauss-Newton matrix, its diagonal, or the whole matrix of the last layer, the
 heads, alone (Kristiadi, Hein and Hennig 2020). The Gauss-Newton matrix is the Hessian of the
-network linearised in its weights, and so the linearised network predicts (Khan et al. 2019; Immer,
-Korzepa and Bauer 2021, section 3); every network is linear in the weights of its last layer:
+network linearised in its weights, so predictions use the linearised network (Khan et al. 2019;
+Immer, Korzepa and Bauer 2021, section 3); every network is linear in the weights of its last layer:
 
     p(y | x) = E p(y | f(x; w_t) + J(x) v),        v ~ N(0, L_t^-1)
 
-With `evidence` the end of the first task sets the first prior, L_0 <- alpha L_0, and the end of
-every task sets the noise of a Gaussian likelihood, so that they maximise the evidence of that
-linear model (MacKay 1992), by his fixed point with gamma effective parameters:
+With `evidence`, the end of the first task sets the first prior, L_0 <- alpha L_0, and the end of
+every task sets the noise of a Gaussian likelihood. Both maximise the evidence of the linear model,
+by MacKay's fixed-point iteration (1992) with gamma effective parameters:
 
     gamma = sum_i beta l_i / (alpha + beta l_i),    l_i the eigenvalues of H_t in units of L_{t-1}
     alpha = gamma / |w_t|^2,    beta = (N - gamma) / sum_n (y_n - f_n)^2
@@ -45,12 +45,12 @@ from vcl_radial.nn.heads import MultiHead, SingleHead
 from vcl_radial.nn.linearised import linearised
 
 LARGEST = 5_000
-"""Largest number of weights with a whole matrix, of 200 MB."""
+"""Largest number of weights with a full matrix; the matrix takes 200 MB."""
 
 _ROUNDS = 200
 _TOLERANCE = 1e-6
 _LEAST = 1e-12
-"""Smallest squared norm or error."""
+"""Lower bound of a squared norm or a squared error."""
 
 
 class LaplaceLinearised(LaplaceMethod):
@@ -61,8 +61,8 @@ class LaplaceLinearised(LaplaceMethod):
         prior_scale: the first prior is N(0, prior_scale^2).
         structure: structure of L_t: "full" for networks of linear layers with up to `LARGEST`
             weights, "diagonal", or "last-layer" for the heads alone, with a free body.
-        evidence: whether the evidence sets the first prior and the noise; if not, the noise is
-            that around the network at w_t.
+        evidence: whether the evidence sets the first prior and the noise; if not, the noise follows
+            from the residuals of the network at w_t.
         settings: settings of `Method`, and `hessian_weight` as in `LaplaceMethod`.
 
     Raises:
@@ -92,7 +92,7 @@ class LaplaceLinearised(LaplaceMethod):
             )
             if not self._layers:
                 raise UserError("options.structure = 'last-layer' needs a MultiHead or SingleHead")
-            # Heads are independent of each other, unless the evidence sets the prior of all.
+            # Heads are independent, unless the evidence sets one prior for all.
             self.memoryless = self.with_task and not evidence  # type: ignore[misc]
         if structure != "diagonal":
             self.past = DenseQuadratic()
@@ -111,7 +111,7 @@ class LaplaceLinearised(LaplaceMethod):
         weights = self._parameters_in_use({int(task) for m in multi_heads for task in m.heads})
         if (count := sum(weight.numel() for weight in weights.values())) > LARGEST:
             raise UserError(
-                f"options.structure holds a matrix of {count:,} x {count:,} numbers: take "
+                f"options.structure needs a matrix of {count:,} x {count:,} numbers: take "
                 f"'diagonal', or a network of at most {LARGEST:,} weights"
             )
 
@@ -125,7 +125,7 @@ class LaplaceLinearised(LaplaceMethod):
         self.prior_precision = state["prior_precision"]
 
     def parameters_in_use(self) -> dict[str, nn.Parameter]:
-        """The parameters with a posterior: body and task's heads, or the heads alone."""
+        """The parameters with a posterior: the body and the task's heads, or the heads alone."""
         return self._parameters_in_use(self.heads)
 
     def _parameters_in_use(self, tasks: Collection[int]) -> dict[str, nn.Parameter]:
@@ -133,7 +133,7 @@ class LaplaceLinearised(LaplaceMethod):
         return {name: weight for name, weight in weights if name.startswith(self._layers)}
 
     def output(self, x: Tensor, task: int | Tensor = 0) -> Tensor:
-        """The network's outputs `[B, C]`: in evaluation linearised, under one draw of the weights.
+        """The network's outputs `[B, C]`; in evaluation linearised, for one draw of the weights.
 
         Weights that no task has trained are drawn around their values, with the scale of the first
         prior.
@@ -201,8 +201,8 @@ class LaplaceLinearised(LaplaceMethod):
             eigenvalues = torch.linalg.eigvalsh(relative).clamp(min=0)
             squared_norm = moved @ (prior @ moved)
         noise = self.likelihood.noise if isinstance(self.likelihood, Gaussian) else None
-        # The noise is that around the network at w_t: 2 shape and 2 rate are N and the sum of
-        # squares, including the prior's part, and beta is in units of their ratio.
+        # The noise follows from the residuals of the network at w_t: 2 shape and 2 rate are N and
+        # the sum of squares, including the prior's part, and beta is in units of their ratio.
         points = None if noise is None else 2 * float(noise.shape)
         alpha, beta = maximise_evidence(
             eigenvalues, points, float(squared_norm) if is_first else None, points
@@ -218,7 +218,7 @@ def maximise_evidence(
     squared_norm: float | None,
     squared_error: float | None,
 ) -> tuple[float, float]:
-    """The alpha and beta of the fixed point; see the module.
+    """The alpha and beta of the fixed point; see the module's docstring.
 
     Args:
         eigenvalues: l, `[P]`, at least 0.

@@ -8,13 +8,13 @@ After task t the posterior is a Gaussian around the trained weights w_t, and the
 
 with H_t the Gauss-Newton matrix of all weights of linear layers together, also across layers:
 summed over the task's training points, exact over the classes. V_t are the `rank` largest
-directions of V_{t-1}'V_{t-1} + hessian_weight * H_t, and P_t gets the rest of its diagonal, so that
-L_t has the diagonal of `vcl_radial.methods.laplace_diagonal` at any rank: see
-`vcl_radial.curvature.low_rank`. A full rank makes it exact. Convolutions and other weights have the
+directions of V_{t-1}'V_{t-1} + hessian_weight * H_t. The rest of its diagonal is added to P_t, so
+that L_t has the diagonal of `vcl_radial.methods.laplace_diagonal` at any rank: see
+`vcl_radial.curvature.low_rank`. At full rank L_t is exact. Convolutions and other weights have the
 diagonal alone.
 
-Online Laplace is that of Ritter, Botev and Barber (2018), whose factors are Kronecker products
-within layers; the low-rank form is this suite's. Predictions are those of the weights w_t.
+Online Laplace is the method of Ritter, Botev and Barber (2018), with Kronecker products within
+layers; the low-rank form is new in this suite. Predictions use the weights w_t.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ class LaplaceLowRank(LaplaceMethod):
     """Carry N(w_t, L_t^-1) of the body and of the trained heads forward, L_t of low rank.
 
     Args:
-        rank: number of directions beside the diagonal; the time of a step and memory grow with it.
+        rank: number of directions in addition to the diagonal; it increases memory and the time of
+            a step.
         settings: settings of `LaplaceMethod`.
 
     Raises:

@@ -1,29 +1,30 @@
-"""An exact head on a body that keeps learning: the way from a frozen body to a free one.
+"""An exact head on a body that keeps learning: methods between a frozen body and a free one.
 
-When the features phi_t of a body move, the statistics of an exact head become stale: they are sums
-over earlier features. Two things keep them valid. A `learner` holds the body near its earlier
-weights: any method that learns task by task, and carries a posterior, or a stand-in for one, of the
-body and of one layer of outputs,
+When the features phi_t of a body change, the statistics of an exact head become invalid, because
+they are sums over earlier features. Two things keep them valid. First, a `learner` holds the body
+near its earlier weights. It can be any method that learns task by task and carries a posterior, or
+an approximation of one, over the body and one output layer:
 
     loss = mean NLL + kl_weight * (the learner's penalty) / N
 
-with features at the posterior's mean. And the carried posterior of the heads moves with the
+with features at the posterior's mean. Second, the carried posterior of the heads moves with the
 features: at the end of a task,
 
     phi_t ~ W phi,   W = I + sum (phi_t - phi) phi' (sum phi phi' + e I)^-1,   phi = phi_{t-1},
 
-over its points, so that directions that none of them has do not change, and the posterior with
-precision P and mean m of `vcl_radial.methods.bayes_linear` becomes that of the same functions,
+with sums over its points, so that directions outside the span of their features do not change. The
+posterior of `vcl_radial.methods.bayes_linear`, with precision P and mean m, becomes the posterior
+over the same functions,
 
     P <- W P W',    m <- (W P W')^-1 W P m
 
 which keeps all predictions if the change of the features is linear and invertible. W is estimated
 on inputs of the current task alone: if the inputs of old tasks differ, as with permuted pixels, W
-may be wrong for them, and the posterior is better left unchanged.
+may be wrong for them, and it is better not to move the posterior.
 
-Steps train the body and one layer of outputs, by the likelihood of the current task: a softmax, or
-labels with Gaussian noise (`vcl_radial.likelihoods.OneHot`). The exact heads predict; they have
-Gaussian noise too, and learn the task's points at its end.
+Gradient steps train the body and one output layer with the likelihood of the current task: a
+softmax, or labels with Gaussian noise (`vcl_radial.likelihoods.OneHot`). The exact heads make the
+predictions. They have Gaussian noise too, and learn the task's points at the end of the task.
 
 | learner                     | the body                                                        |
 | --------------------------- | --------------------------------------------------------------- |
@@ -62,28 +63,28 @@ from vcl_radial.methods.tasks import Task
 from vcl_radial.nn import consolidate
 
 RIDGE = 1e-6
-"""The e of W, in means of the diagonal that it is added to."""
+"""The e of W, as a fraction of the mean of the diagonal."""
 
 _FLOOR = 1e-10
-"""Added to a moved precision, in the same units: it is 0 in a direction that the change loses."""
+"""Ridge of a moved precision, in the same units; W may have made the precision singular."""
 
 
 class LearningBody(BayesLinear):
-    """Carry an exact posterior of the heads forward while the body under them keeps learning.
+    """Carry an exact posterior of the heads forward while their body keeps learning.
 
     Args:
         network: network with linear heads, of point estimates unless the learner has a posterior.
-        learner: name of the method that trains the body with `kl_weight`; if "none" or not given,
-            the body is fixed bit by bit after the first task.
-        from_start: whether the first task is held too, at the network's initial weights: the first
-            prior of "vcl" is then its initial posterior.
+        learner: name of the method that trains the body with `kl_weight`; if it is "none" or None,
+            the body does not change after the first task.
+        from_start: whether the penalty also holds the first task near the network's initial
+            weights: the first prior of "vcl" is then its initial posterior.
         propagate: whether the carried posterior moves with the features.
         likelihood: likelihood of the learner; the heads always have Gaussian noise on classes.
-        settings: settings of `BayesLinear` but its features.
+        settings: settings of `BayesLinear` except its features.
 
     Raises:
         UserError: see `BayesLinear` and the learner; also for a learner that does not train a
-            network task by task, or that cannot hold the first task.
+            network task by task, or that has no penalty on the first task.
     """
 
     likelihoods = frozenset({"gaussian", "categorical", "one-hot"})
@@ -119,7 +120,7 @@ class LearningBody(BayesLinear):
             network, features="first-task-body", likelihood=heads_likelihood, **settings
         )
         self.anchor = self._copied_body() if propagate and self.learner is not None else None
-        """The body at the end of the last task, from which the posterior is moved."""
+        """The body at the end of the last task, whose features the carried posterior refers to."""
         self.learned = False
         """Whether a task has ended."""
 
@@ -208,12 +209,12 @@ class LearningBody(BayesLinear):
 
 
 def _trains_one_network(cls: type[Any]) -> bool:
-    """Whether a method learns task by task, and predicts with what its steps have trained."""
+    """Whether a method learns task by task, and predicts with the weights that its steps train."""
     return (
         issubclass(cls, Method)
         and not issubclass(cls, FixedFeatureMethod)
         and not cls.needs_whole_stream
-        and not hasattr(cls, "frozen")  # releasing the body would free it again
+        and not hasattr(cls, "frozen")  # a release of the body would unfreeze it
         and (cls.select, cls.predictor) == (Method.select, Method.predictor)
     )
 

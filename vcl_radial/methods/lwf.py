@@ -6,10 +6,11 @@ that no old data are needed:
     loss = mean NLL of the new task + strength * sum_s L_s
     L_s = - mean_x sum_c  p_c log p'_c,   p = softmax(z / T),   p' = softmax(z' / T)
 
-with the sum over the old heads s, and z and z' the logits of the network before the task and now
-(their modified cross-entropy, T = 2; no factor T^2). L_s has its minimum, the entropy of p, where
-the two agree. With one head for all tasks the classes c are those trained so far: the old network
-does not know new ones. The original's warm-up, which trains the new head alone first, is left out.
+with the sum over the old heads s, z the logits of the network before the task, and z' the logits
+now (their modified cross-entropy, T = 2; no factor T^2). L_s has its minimum, the entropy of p,
+where p' = p. With one head for all tasks, the sum includes only the classes c trained so far: the
+old network does not know new ones. The warm-up of the original, which first trains the new head
+alone, is left out.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class LwF(Method):
 
     Args:
         strength: lambda_o, the factor of the old heads' losses.
-        temperature: T; above 1 small probabilities count more.
+        temperature: T; above 1, small probabilities have more weight.
         settings: settings of `Method`.
 
     Raises:
@@ -56,7 +57,7 @@ class LwF(Method):
         super().__init__(network, **settings)
         self.strength, self.temperature = strength, temperature
         self.classes: dict[int, list[int]] = {}
-        """The classes trained so far, by head; the one head for all tasks is 0."""
+        """The classes trained so far, by head; a single head for all tasks is 0."""
         self._old: nn.Module | None = None
         self._logits: list[dict[int, Tensor]] = []
         """Logits of the old heads under each weight sample of the step."""
@@ -64,11 +65,11 @@ class LwF(Method):
     def begin_task(self, task: Task) -> None:
         """Keep a copy of the network before the task."""
         super().begin_task(task)
-        # In evaluation mode: without dropout, and with the batch statistics of its task.
+        # Evaluation mode: no dropout, and the running batch statistics of earlier tasks.
         self._old = deepcopy(self.network).eval() if self.classes else None
 
     def output(self, x: Tensor, task: int | Tensor = 0) -> Tensor:
-        """The output of every method; in training it also stores the logits of the old heads."""
+        """The outputs, as in `Method`; in training it also stores the logits of the old heads."""
         if self._old is None or not self.network.training:
             return super().output(x, task)
         with _features(self.network) as features:
@@ -77,12 +78,12 @@ class LwF(Method):
         return output
 
     def outputs(self, batch: Batch) -> Tensor:
-        """The outputs of every method; stores the old heads' logits under the same draws."""
+        """The outputs, as in `Method`; stores the logits of the old heads under the same draws."""
         self._logits = []
         return super().outputs(batch)
 
     def loss(self, batch: Batch, outputs: Tensor) -> Tensor:
-        """Mean NLL, and the distillation of the old heads; nats per point."""
+        """Mean NLL plus the distillation loss of the old heads, in nats per point."""
         loss = super().loss(batch, outputs)
         if self._old is None:
             return loss
@@ -95,7 +96,7 @@ class LwF(Method):
         return loss
 
     def end_task(self, task: Task) -> None:
-        """Note the classes that the heads have been trained on."""
+        """Record the classes that the heads have been trained on."""
         for arguments, labels in self.points():
             head = int(arguments[1]) if self.with_task else 0
             self.classes[head] = sorted({*self.classes.get(head, []), *labels.tolist()})

@@ -1,20 +1,21 @@
 """Memory aware synapses (Aljundi et al. 2018).
 
-A weight matters as much as the squared length of the *outputs* moves with it; no label is needed:
+The importance of a weight is the sensitivity of the squared norm of the *outputs* to it; no label
+is needed:
 
     Omega_i = 1/N sum_n | d ||f(x_n, w)||^2 / dw_i |
     loss = L + lambda sum_i Omega_i (w_i - w*_i)^2
 
-(Eq. 2 and 3 and section 4.1 there), with f the logits of the task's own head, one gradient and one
-absolute value for each point, Omega summed over the finished tasks, w* the weights at the end of
-the last.
+(Eq. 2 and 3 and section 4.1 there), with f the logits of the head of the task, one gradient and one
+absolute value per point, Omega summed over the finished tasks, and w* the weights at the end of the
+last task.
 
 On the suite's scale R = 1/2 sum_i P_i (w_i - w*_i)^2 in the loss mean NLL + lambda R / N, with
-P = 2 sum_s N_s Omega_s: lambda = `kl_weight` is the paper's, with a mean NLL as L, as long as
-all tasks have equally many points.
+P = 2 sum_s N_s Omega_s: lambda = `kl_weight` is the paper's lambda, with a mean NLL as L, if all
+tasks have equally many points.
 
-Avalanche's `MASPlugin` differs: it takes the absolute value of the gradient of each mini-batch's
-mean, in which points of opposite sign cancel, and a moving average over tasks.
+Avalanche's `MASPlugin` differs: it takes the absolute value of the mean gradient of a mini-batch,
+in which points of opposite sign cancel, and a moving average over tasks.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""MC dropout (Gal and Ghahramani 2016): a draw of the weights is a mask of inputs (a reference).
+"""MC dropout (Gal and Ghahramani 2016): a mask of inputs is a draw of the weights (a reference).
 
 The posterior of a layer's weights has the columns M_j z_j / keep, z_j ~ Bernoulli(keep), and a mask
 in training draws from it. Up to constants its divergence from the prior N(0, prior_scale^2) is
@@ -6,9 +6,10 @@ in training draws from it. Up to constants its divergence from the prior N(0, pr
 
     R = ||M||^2 / (2 keep prior_scale^2) + ||b||^2 / (2 prior_scale^2)
 
-Masks drop inputs of all layers but the first, and whole channels of a convolution. In training each
-row has its own mask. In a prediction all rows share one, so that it is a draw of the weights, the
-same for a row in any batch. Nothing is carried from task to task.
+Masks drop inputs of all layers except the first, and whole channels of a convolution. In training
+every row has a different mask. In a prediction all rows share one mask, so that the mask is a draw
+of the weights and the output of a row is the same in any batch. Nothing is carried from task to
+task.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ _LAYERS = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
 
 
 class _Mask:
-    """A hook that drops inputs of a layer: for each row, or, while `shared`, for all rows alike."""
+    """A hook that drops inputs of a layer, by row or, while `shared`, the same for all rows."""
 
     def __init__(self, keep: float) -> None:
         self.keep, self.shared = keep, False

@@ -5,8 +5,8 @@ Before the first task's variational training the posterior's means are trained a
     m_1 <- argmin_m  -log p(D_1 | w = m)
 
 while the scales keep their (small) initial value and the prior stays N(0, I). The mean-field bound
-with a wide posterior is hard to optimise from random means; here it starts where the data are
-already fitted.
+with a wide posterior is hard to optimise from random means; here the optimisation starts at means
+that already fit the data.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ class MLInitVCL(VCL):
 
     Args:
         ml_epochs: passes over a task that train the means alone; by default the number of epochs.
-        every_task: train the means before each task, from the last ones, not only before the first.
+        every_task: train the means before every task, from the last means, and not only before the
+            first.
         settings: settings of `Method`.
 
     Raises:
@@ -82,7 +83,7 @@ class MLInitVCL(VCL):
 
 @contextmanager
 def _without_noise(network: nn.Module) -> Iterator[None]:
-    """Make blocks of a location-scale family draw their means; the noise is restored after."""
+    """Make blocks of a location-scale family draw their means; restore the noise at the end."""
     blocks = [m for m in network.modules() if isinstance(m, PosteriorBlock)]
     noises = [
         [(name, p.detach().clone()) for name, p in block.named_parameters() if name != "mean"]
@@ -104,8 +105,8 @@ def _without_noise(network: nn.Module) -> Iterator[None]:
 def _directions_at_means(network: nn.Module) -> Iterator[None]:
     """Use radii and directions at their means, inside the context.
 
-    The length of a mean also depends on the concentration and the radius's scale: they are frozen,
-    so that training moves the mean that the posterior has afterwards.
+    The length of a mean also depends on the concentration and on the scale of the radius. Both are
+    frozen, so that the trained mean is the mean of the posterior afterwards.
     """
     layers = [m for m in network.modules() if isinstance(m, RDPWeights)]
     blocks = [m for m in network.modules() if isinstance(m, RDPBlock)]

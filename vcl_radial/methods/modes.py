@@ -1,4 +1,4 @@
-"""Evaluation mode of a method's network in all that is not a training step."""
+"""Evaluation mode of a method's network outside training steps."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ C = TypeVar("C", bound=type)
 def evaluating(kind: C) -> C:
     """Make the `EVALUATES` of a class of methods run in evaluation mode.
 
-    A user's own loop calls what a subclass defines, so callers cannot set the mode for it.
+    A user's loop calls the methods of a subclass directly, so that no caller of ours can set the
+    mode.
     """
     for name in EVALUATES:
         if not hasattr(function := getattr(kind, name), "in_evaluation"):

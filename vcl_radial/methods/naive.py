@@ -1,4 +1,4 @@
-"""Fine-tuning: train on each task in turn and do nothing about the past (a lower reference)."""
+"""Fine-tuning: train on each task in turn, without memory of past tasks (a lower reference)."""
 
 from __future__ import annotations
 

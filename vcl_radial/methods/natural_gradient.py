@@ -1,4 +1,4 @@
-"""Methods whose optimiser moves a Gaussian posterior from task to task: VADAM, VOGN, IVON."""
+"""The base class of VADAM, VOGN and IVON, whose optimiser updates a Gaussian posterior."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from vcl_radial.optimizers.natural_gradient import (
 
 
 class NaturalGradientMethod(Method):
-    """A method whose optimiser moves a Gaussian posterior, the next task's prior.
+    """A method whose optimiser updates a Gaussian posterior, which is the next task's prior.
 
     Subclasses define `natural_optimizer`. It takes only the learning rate of the optimiser in the
     settings; `kl_weight` tempers the KL.
@@ -44,7 +44,7 @@ class NaturalGradientMethod(Method):
     posteriors = frozenset({"none"})
     recipe_keys = frozenset({"eval_samples", "prior_scale", "initial_noise"})
     draws_in_training: ClassVar[bool] = True
-    """Whether a forward pass in training draws the weights; if not, the optimiser does."""
+    """Whether a forward pass in training draws the weights; if not, the optimiser draws them."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class NaturalGradientMethod(Method):
     def natural_optimizer(
         self, posteriors: Sequence[WeightPosterior], lr: float, ess: float
     ) -> Optimizer:
-        """An optimiser that moves these means and precisions.
+        """Make an optimiser that updates these means and precisions.
 
         Args:
             posteriors: posteriors of the body and of the task's heads.
@@ -99,5 +99,5 @@ class NaturalGradientMethod(Method):
         return self.posterior.kl(self.heads) if self.loss_value else 0.0
 
     def end_task(self, task: Task) -> None:
-        """Make the posterior the prior; heads of other tasks keep theirs."""
+        """Make the posterior the prior; the priors of other tasks' heads do not change."""
         self.posterior.carry(task.heads)

@@ -1,8 +1,8 @@
 """A recipe's options, checked against the constructors that take them.
 
 The options of a class are the keyword parameters of its constructor and, if that takes
-`**settings`, those of its base class's constructor, and so on. What a constructor sets for its base
-class is no option; the class states so:
+`**settings`, the parameters of its base class's constructor, and so on. A parameter that a
+constructor sets for its base class is no option; the class declares it:
 
     fixed_options = frozenset({"features"})
 """
@@ -39,13 +39,13 @@ _NOT_FROM_RUNS = {"criterion", "eval_every", "peval_mode", "eval_seed", "likelih
 
 
 def method_class_of(cls: Any) -> type[Method] | None:
-    """The method class of a method or of an Avalanche strategy; None of anything else."""
+    """The method class of a method or of an Avalanche strategy; None for any other object."""
     method = getattr(cls, "method_class", cls)
     return method if inspect.isclass(method) and issubclass(method, Method) else None
 
 
 def keywords(cls: type[Any]) -> dict[str, Parameter]:
-    """The parameters that a class's own constructor takes by name, with their annotations.
+    """The named parameters of the constructor that a class defines, with their annotations.
 
     An annotation that values cannot be checked against is `Any`.
     """
@@ -92,7 +92,7 @@ def options_of(cls: type[Any]) -> Mapping[str, Parameter]:
 @lru_cache(maxsize=256)
 def _model_of(cls: Any) -> type[BaseModel]:
     """The options of a class as a pydantic model, which takes no other keys."""
-    # Pydantic does not allow every name as a field's name, but as an alias.
+    # Pydantic does not allow every name for a field, but allows it as an alias.
     fields: dict[str, Any] = {
         f"option_{number}": (
             p.annotation,
@@ -139,7 +139,7 @@ def check_options(
 
     Raises:
         UserError: a constructor lacks a parameter that every run sets, or options are unknown,
-            missing, or of another type; the message names each of them.
+            missing, or of a wrong type; the message names all of them.
     """
     if missing_parameter := _constructor_error(cls):
         raise UserError(f"strategy = {name!r}: {missing_parameter}")
@@ -153,7 +153,7 @@ def check_options(
     unknown = [key for key, kind in kinds.items() if kind == "extra_forbidden"]
     missing = [f"options.{key}" for key, kind in kinds.items() if kind == "missing"]
     faults = [_unknown_option(name, key, parameters, recipe_keys) for key in unknown]
-    if missing and not unknown:  # a misspelt key is the reason why another one is missing
+    if missing and not unknown:  # a misspelt key explains why another key is missing
         needed = " and ".join(missing)
         faults.append(f"strategy = {name!r} wants {needed}, which the recipe does not have")
     faults += [
@@ -183,7 +183,7 @@ def _unknown_option(
 
 
 def _constructor_error(cls: type[Any]) -> str | None:
-    """The message that a user's constructor lacks a parameter that every run sets, if it does."""
+    """The error message if a user's constructor lacks a parameter that every run sets."""
     is_method = issubclass(cls, Method)
     needed = common_keys() - _NOT_FROM_RUNS - {"network"}
     if is_method:
@@ -202,16 +202,16 @@ def _constructor_error(cls: type[Any]) -> str | None:
 
 
 def not_made(name: str, cls: type[Any], options: Mapping[str, Any], error: Exception) -> UserError:
-    """The error that a method's constructor rejects a recipe's options, with its message."""
+    """The error for options that a method's constructor rejects, with the original message."""
     message = outside.format_error(error, cls)
     return UserError(f"strategy = {name!r} with options {dict(options)}: {message}")
 
 
 def require_base(learner: Any) -> None:
-    """Check that a method's or strategy's constructor has called its base class's.
+    """Check that the constructor of a method or strategy has called its base constructor.
 
     Raises:
-        UserError: it has not.
+        UserError: it has not called it.
     """
     if not hasattr(learner, "model") and not hasattr(learner, "network"):
         arguments = "network, **settings" if isinstance(learner, Method) else "**settings"

@@ -1,7 +1,7 @@
 """Checks of a method's penalty during training, the same on every track.
 
-`vcl-radial check` tests more. These cost almost nothing, and end a run with one line where it would
-otherwise continue as if there were no penalty.
+`vcl-radial check` tests more. These checks cost almost nothing, and stop a run with one line if it
+would otherwise continue as if there were no penalty.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from vcl_radial.nn import variational_weights
 
 
 class PenaltyUpkeep:
-    """Check that the penalty is one number with a gradient: where a task starts, and after a step.
+    """Check that the penalty is a scalar with a gradient, at a task's start and after a step.
 
     Args:
         method: method whose task has begun.
@@ -28,7 +28,7 @@ class PenaltyUpkeep:
 
     Raises:
         UserError: it is not; the message names the class, the value and the fix.
-        Diverged: the penalty is not finite where the task starts.
+        Diverged: the penalty is not finite at the start of the task.
     """
 
     def __init__(self, method: Method, number: int) -> None:
@@ -37,9 +37,9 @@ class PenaltyUpkeep:
         self.look("at the start of")
 
     def after_step(self) -> None:
-        """Check again after the first step: at the last task's weights many penalties are 0.
+        """Check again after the first step, because many penalties are 0 before it.
 
-        A penalty that is not finite by then is left to the check of the loss: the step may be too
+        If the penalty is then not finite, the check of the loss reports it: the step may be too
         long.
         """
         if not self._stepped:
@@ -50,7 +50,7 @@ class PenaltyUpkeep:
         """The checked penalty; 0 if it cannot be computed at this moment.
 
         Args:
-            when: what precedes "task 2" in the message, such as "at the start of".
+            when: the words before "task 2" in the message, such as "at the start of".
         """
         penalty = self._penalty()
         value = float(torch.as_tensor(penalty).detach())
@@ -64,7 +64,7 @@ class PenaltyUpkeep:
         return penalty
 
     def _penalty(self) -> Any:
-        # A penalty that needs more than the weights fails here, and training reports its error.
+        # A penalty that needs more than the weights raises here, and training reports the error.
         penalty = _penalty_of(self._method, default=0)
         source = source_of(self._method)
         # The penalty of frozen weights is a constant.
@@ -78,7 +78,7 @@ def check_kl(method: Method) -> None:
     """Check that the objective of a posterior contains its KL, before the first task.
 
     Args:
-        method: method that has learned nothing; its first task may have begun.
+        method: a method without finished tasks; its first task may have begun.
 
     Raises:
         UserError: the penalty is 0; the message names the class and the fix.
@@ -99,17 +99,17 @@ def check_kl(method: Method) -> None:
 
 
 def malformed(penalty: Any, gradient_elsewhere: bool = False) -> str | None:
-    """The fault of a penalty that is neither one number with a gradient nor 0; None without one.
+    """Describe a penalty that is neither a scalar with a gradient nor 0; None if it is valid.
 
     Args:
         penalty: return value of `penalty()`, while gradients are recorded.
-        gradient_elsewhere: whether its gradient may be in the step or in the optimiser.
+        gradient_elsewhere: whether the step or the optimiser may add the gradient.
     """
     if isinstance(penalty, Tensor):
         if penalty.numel() != 1:
             return f"gives shape {tuple(penalty.shape)}: sum it to one number"
         value = float(penalty.detach())
-        # A 0 without a gradient loses nothing; another check reports what is not finite.
+        # A 0 without a gradient is harmless; another check reports values that are not finite.
         if penalty.requires_grad or gradient_elsewhere or not value or not math.isfinite(value):
             return None
         return (

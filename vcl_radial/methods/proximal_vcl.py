@@ -1,20 +1,20 @@
-"""Variational continual learning whose steps respect the tip of the cone (proximal steps).
+"""Variational continual learning with proximal steps, which handle the tip of the radial KL.
 
 With fixed scales, the KL of a group to its carried prior is a function k(r) of the distance of its
 mean, r = ||a|| with a = (mean - prior_mean) / prior_scale. A radial posterior's KL has a tip,
 
     k'(0) ~ sqrt(pi / 2) (D - 1) / sqrt(S) > 0,    S = mean(s^2), for equal scales s
 
-where gradient steps do not converge. Here the optimiser steps along the gradient of the NLL to a',
-r' = ||a'||, and the KL then draws the group back along that ray:
+where gradient steps do not converge. Here the optimiser takes a step along the gradient of the NLL
+to a', r' = ||a'||, and a proximal step of the KL then moves the group back along that ray:
 
     r = argmin_{r >= 0}  h/2 (r - r')^2 + w (r - r_0) k'(r_0) = max(0, r' - w k'(r_0) / h)
 
 with r_0 the distance before the step, w = kl_weight / N, and h the optimiser's metric along
 the ray, h = sum_i n_i^2 prior_scale_i^2 / rate_i. (The tangent at r_0 lies above k except for the
 curvature of r^2/2: D is large, and k grows as a logarithm.) For squared distances this is a step of
-weight decay that is decoupled from Adam's moments; with a tip a group stays exactly at its prior
-until the data pull harder than the prior (Parikh and Boyd 2014, section 6.5).
+weight decay that is decoupled from Adam's moments. With a tip, a group stays exactly at its prior
+until the gradient of the data exceeds that of the prior (Parikh and Boyd 2014, section 6.5).
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from vcl_radial.nn.lanes import LaneBlock
 from vcl_radial.posteriors import Posterior
 
 _AT_THE_TIP = 1e-4
-"""Distance, in the prior's scales, at which the slope is that of the tip."""
+"""Distance in units of the prior's scales below which the slope equals the slope at the tip."""
 
 
 class Cone(NamedTuple):
-    """Groups and the prior that draws them back; tensors `[..., groups, D]`."""
+    """Groups of weights and their carried prior; tensors `[..., groups, D]`."""
 
     family: type[Posterior]
     prior_family: type[Posterior]
@@ -74,10 +74,10 @@ class Cone(NamedTuple):
 
     @torch.no_grad()
     def draw_back(self, start: Tensor, weight: Tensor | float, rates: Tensor | float) -> None:
-        """Make the proximal step of the means, in place.
+        """Take the proximal step of the means, in place.
 
         Args:
-            start: r_0 of each group, `[..., groups, 1]`, in the prior's scales.
+            start: r_0 of each group, `[..., groups, 1]`, in units of the prior's scales.
             weight: w, the weight of the KL per point.
             rates: the optimiser's factor of the (averaged) gradient of each weight.
         """
@@ -96,11 +96,11 @@ class ProximalLaneStep(LaneStep):
     """The step of many runs at once, with Adam."""
 
     def means_are_free(self, block: LaneBlock) -> bool:
-        """Whether the prior is carried: it draws the means back instead."""
+        """Whether the prior is carried, so that a proximal step replaces the KL's gradient."""
         return block.carried
 
     def step_block(self, k: int, block: LaneBlock, gradient: native.Gradient) -> None:
-        """Step like `LaneStep`; a carried prior draws the means back."""
+        """Take the step of `LaneStep`; under a carried prior, the means take a proximal step."""
         tensors = block.mean, block.scale, block.prior_mean, block.prior_scale
         cone = Cone(block.family, block.prior_family, *tensors)
         start = _distance(cone.shift()) if block.carried else None
@@ -133,7 +133,7 @@ class ProximalVCL(VCL):
             )
 
     def check_optimizer(self, optimizer: Optimizer) -> None:
-        """Raise `UserError` unless it is Adam or SGD, in whose metric the KL draws back."""
+        """Raise `UserError` unless it is Adam or SGD, whose metric the proximal step needs."""
         if not isinstance(optimizer, (Adam, SGD)):
             raise UserError(
                 f"strategy = 'proximal_vcl' steps in the metric of Adam or SGD, not of "
@@ -147,7 +147,7 @@ class ProximalVCL(VCL):
 
     @torch.no_grad()
     def step(self, optimizer: Optimizer) -> None:
-        """Step without the KL's gradient of the carried means, then draw these means back."""
+        """Step without the KL's gradient in the carried means, then take their proximal step."""
         weight = self.kl_weight / self.task.points
         carried = [
             block

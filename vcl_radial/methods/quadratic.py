@@ -1,4 +1,4 @@
-"""Methods whose past is one quadratic around the weights: L2, EWC, SI, MAS and Laplace."""
+"""The base class of methods with one quadratic penalty: L2, EWC, SI, MAS and Laplace."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from vcl_radial.methods.base import Method
 
 
 class QuadraticMethod(Method):
-    """A method whose past is one `Quadratic`: its penalty and its state; subclasses add `end_task`.
+    """A method that stores past tasks as one `Quadratic`; subclasses define `end_task`.
 
-    The penalty leaves out the heads of other tasks, and they are not carried.
+    The penalty leaves out the heads of other tasks, which are not carried.
 
     Attributes:
         past: the quadratic of the finished tasks.
 
     Raises:
-        UserError: the network has a posterior: this family of methods holds point estimates.
+        UserError: the network has a posterior; these methods need point estimates.
     """
 
     posteriors = frozenset({"none"})
@@ -29,7 +29,7 @@ class QuadraticMethod(Method):
         self.past = Quadratic()
 
     def penalty(self) -> Tensor | float:
-        """R of the body and of the heads in use, in nats (or only its gradient)."""
+        """R of the body and of the heads in use, in nats (or 0 with R's gradient)."""
         return self.past.penalty(self.parameters_in_use(), self.loss_value)
 
     def state_dict(self) -> dict[str, Any]:

@@ -9,8 +9,8 @@ task's posterior is the next task's prior, as in `vcl`:
     KL = sum over groups of KL(vMF(mu, kappa) || vMF(mu_p, kappa_p))
        + sum over the factors of the squared radii of KL(LN(m, s^2) || LN(m_p, s_p^2))
 
-Both are closed forms (see `vcl_radial.posteriors.rdp`). The paper prunes networks and does not
-learn tasks in sequence; this suite carries the posterior forward.
+Both terms have closed forms (see `vcl_radial.posteriors.rdp`). The paper prunes networks and does
+not learn tasks in sequence; this suite carries the posterior forward.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from vcl_radial.nn.rdp import RDPWeights
 
 
 class RDPVCL(VCL):
-    """VCL for networks whose weights have an RDP; the KL is differentiated by autograd.
+    """VCL for networks whose weights have an RDP; autograd differentiates the KL.
 
     Raises:
         UserError: no layer of the network has an RDP.

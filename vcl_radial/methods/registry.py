@@ -20,7 +20,7 @@ _NOT_METHODS = {
     *("base", "carried", "exact_head", "fixed_features", "laplace", "loop", "natural_gradient"),
     *("modes", "options", "penalties", "quadratic", "registry", "serves", "tasks", "traits"),
 }
-"""The modules of `vcl_radial.methods` that define no method."""
+"""The modules of `vcl_radial.methods` that do not define a method."""
 
 
 def built_in() -> list[str]:
@@ -30,7 +30,7 @@ def built_in() -> list[str]:
 
 
 def installed() -> list[str]:
-    """The names of methods that installed packages offer, without those that are built in."""
+    """The names of methods from the entry points of installed packages, without built-in names."""
     return sorted({offer.name for offer in offers()} - set(built_in()))
 
 
@@ -50,8 +50,8 @@ def find_method(name: str) -> type[Any]:
         A subclass of `Method`, or of `vcl_radial.integrations.avalanche.ContinualStrategy`.
 
     Raises:
-        UserError: the class does not exist, cannot be imported, or is of another kind; or it
-            overrides a method with one that takes other arguments.
+        UserError: the class does not exist, cannot be imported, is not a method, or overrides a
+            method with different arguments.
     """
     target = _target(name)
     if target is None:

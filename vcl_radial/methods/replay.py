@@ -2,15 +2,17 @@
 
     loss = ( N_t * mean NLL of the new task + N_past * mean NLL of the buffer ) / (N_t + N_past)
 
-with N_past the number of points of the past tasks, not the size of the buffer: if the buffer is a
-fair sample of them, the loss estimates that of joint training on all tasks so far, and a buffer
-with all points gives it exactly. Each step uses a batch of the task and one of the buffer, or the
-whole buffer if it is no larger than a batch (Chaudhry et al. 2019, "On Tiny Episodic Memories in
-Continual Learning", who give the two equal weights instead).
+with N_past the number of points of the past tasks, not the size of the buffer. If the buffer is a
+uniform sample of the past points, the loss is an estimate of the loss of joint training on all
+tasks so far; a buffer with all points gives this loss exactly. Each step uses a batch of the task
+and a batch of the buffer, or the whole buffer if it is no larger than a batch (Chaudhry et al.
+2019, "On Tiny Episodic Memories in Continual Learning", with equal weights for the two batches
+instead).
 
 The buffer stores inputs with at most 256 different values as one byte per value and a table of the
-values, which is exact; images are such inputs, also after a function of each pixel. It stores other
-inputs unchanged. A point also has a target, a label and a lot, 8 bytes each if targets are classes.
+values, without loss. Images are such inputs, also after a transform of single pixels. It stores
+other inputs unchanged. A point also has a target, a label and a lot; they take 8 bytes each if
+targets are classes.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ _BYTE = 2**8
 """Number of values of a byte."""
 
 _ROWS = 64
-"""Number of inputs that are tested before all are."""
+"""Number of inputs that are tested first, before all inputs are tested."""
 
 
 class Replay(Method):
@@ -49,7 +51,7 @@ class Replay(Method):
 
     Raises:
         UserError: the buffer is empty or set twice, or the selection is not known or needs classes;
-            where a task begins or ends, `buffer_bytes` hold no point.
+            at the start or end of a task, `buffer_bytes` is too small for one point.
     """
 
     trains_old_heads = True
@@ -96,7 +98,7 @@ class Replay(Method):
             self._room((batch.x, batch.y, batch.labels, lots), in_bytes=len(levels) > 0)
 
     def extend(self, batch: Batch) -> Batch:
-        """The batch, followed by one of the buffer."""
+        """The batch, followed by a batch of the buffer."""
         if not self.buffer:
             return batch
         self._new_rows = len(batch.y)
@@ -135,7 +137,7 @@ class Replay(Method):
 
     @property
     def inputs(self) -> Tensor:
-        """The original inputs of the stored points; decoded once a task."""
+        """The original inputs of the stored points; decoded once per task."""
         if self._inputs is None:
             self._inputs = decoded(self.buffer[0], self.levels)
         return self._inputs
@@ -194,7 +196,7 @@ def coded(x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def decoded(codes: Tensor, levels: Tensor) -> Tensor:
-    """The original inputs of what `coded` returned."""
+    """The original inputs from the return values of `coded`."""
     if not len(levels):
         return codes
     return levels.index_select(0, codes.flatten().int()).view(codes.shape)
@@ -204,9 +206,9 @@ def lowest_lots(y: Tensor, tasks: Tensor, lots: Tensor, size: int, balanced: boo
     """The row numbers of the points to keep, in ascending order; at most `size`.
 
     Each point draws one lot uniformly from [0, 1) and keeps it. The points with the lowest lots are
-    a uniform sample of all points so far, like a reservoir, however often it is thinned out. If
-    balanced, the points of each class and task are sorted by their lots, and the first of each line
-    are kept, then the second, and so on.
+    a uniform sample of all points so far, as in a reservoir, however often points are removed. If
+    `balanced`, the points of each class and task are sorted by their lots; the first point of every
+    class and task is kept, then the second, and so on.
 
     Shapes: y, tasks and lots `[n]`.
     """

@@ -18,7 +18,7 @@ POINTS = "none"
 """The posterior of a network of point estimates."""
 
 ANY = "any"
-"""The entry of `posteriors` that stands for every variational family."""
+"""The entry of `posteriors` that means every variational family."""
 
 
 def check_posterior(method: str, posteriors: Collection[str], posterior: str) -> None:
@@ -43,7 +43,7 @@ def check_network(method: MethodTraits, network: nn.Module, likelihood: Likeliho
     """Check that a method supports a likelihood, and the posterior or point estimates of a network.
 
     Raises:
-        UserError: the method supports one of them not.
+        UserError: the method does not support one of them.
     """
     from vcl_radial.nn.weights import VariationalWeights
 
@@ -62,7 +62,7 @@ def check_network(method: MethodTraits, network: nn.Module, likelihood: Likeliho
 
 
 def wrong_posterior(method: str, posteriors: Collection[str]) -> UserError:
-    """The error that a method is for other posteriors."""
+    """The error for a method that supports only other posteriors."""
     if ANY in posteriors:
         from vcl_radial.posteriors.families import all_families
 

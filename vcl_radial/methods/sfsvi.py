@@ -1,18 +1,18 @@
 """Sequential function-space variational inference (Rudner et al. 2022), without a coreset.
 
-The KL does not hold the weights to those of the last task, but the network's outputs:
+The KL penalises a change of the network's outputs, and not a change of its weights:
 
     q_t = argmin_q  E_q[ -log p(D_t | w) ]
                     + N/|X| sum_{x in X} sum_c KL( q(f_c(x)) || q_{t-1}(f_c(x)) )
 
-with the outputs f_c(x) Gaussian by linearisation in the weights, with the variances alone (see
-`vcl_radial.nn.linearised`), and X some points of each mini-batch, since no old points are stored:
+The outputs f_c(x) are Gaussian by linearisation in the weights, with a diagonal covariance (see
+`vcl_radial.nn.linearised`). X are some points of each mini-batch, because no old points are stored;
 they are distributed over the heads of earlier tasks. The new head is free. On the first task the
-outputs at X are held to N(0, function_scale^2).
+prior of the outputs at X is N(0, function_scale^2).
 
 The factor N/|X| is the `kl_scale = "equal"` of the authors' code. With it, 40 points of the
 mini-batch and a variance of 100 they report 99.17 +- .06 per cent on split FashionMNIST with many
-heads. A family other than the Gaussian enters by its moments.
+heads. A family other than the Gaussian enters through its mean and variance.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from vcl_radial.posteriors import Gaussian
 
 
 class SFSVI(VCL):
-    """Hold the linearised outputs of old heads on new inputs to their values before the task.
+    """Keep the linearised outputs of old heads on new inputs near their values before the task.
 
     Args:
         context_points: |X|, the largest number of points of a mini-batch in the KL.
@@ -66,7 +66,7 @@ class SFSVI(VCL):
         self._batch: Batch | None = None
 
     def outputs(self, batch: Batch) -> Tensor:
-        """The outputs of every method; stores the batch for the penalty."""
+        """The outputs, as in `Method`; stores the batch for the penalty."""
         self._batch = batch
         return super().outputs(batch)
 
@@ -80,7 +80,7 @@ class SFSVI(VCL):
             old = Moments(torch.zeros_like(new.mean), variance)
         else:
             heads = torch.tensor(self.trained_heads, device=x.device)
-            # Batches are shuffled: taking turns distributes the points at random.
+            # Batches are shuffled, so a cycle over the heads distributes the points at random.
             tasks = heads[torch.arange(len(x), device=x.device) % len(heads)]
             new = self.moments(self.network, x, tasks)
             with torch.no_grad():
@@ -88,12 +88,12 @@ class SFSVI(VCL):
         return function_kl(new, old) * (self.task.points / len(x))
 
     def moments(self, network: nn.Module, x: Tensor, tasks: int | Tensor) -> Moments:
-        """Mean and variance of a network's outputs `[B, C]` at `[B, ...]`, by the tasks' heads."""
+        """Mean and variance of the outputs `[B, C]` at `[B, ...]` from the tasks' heads."""
         with self.using(network):
             return output_moments(network, lambda: self.output(x, tasks))
 
     def end_task(self, task: Task) -> None:
-        """Make the posterior the prior, old heads included: they have moved too."""
+        """Make the posterior the prior, including old heads, which have changed too."""
         self.movement = movement(self.network, task.heads)
         self.trained_heads = sorted({*self.trained_heads, *task.heads})
         consolidate(self.network, self.trained_heads)
@@ -112,7 +112,7 @@ class SFSVI(VCL):
         """Keep a copy of the network before the task."""
         super().begin_task(task)
         if self.trained_heads:
-            # Evaluation mode makes it one function: no dropout, and its task's batch statistics.
+            # In evaluation mode it is a fixed function: no dropout, and fixed batch statistics.
             self._old = deepcopy(self.network).eval()
             for module in self._old.modules():
                 if isinstance(module, PosteriorBlock):

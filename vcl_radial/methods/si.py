@@ -1,27 +1,27 @@
 """Synaptic intelligence (Zenke, Poole and Ganguli 2017).
 
-A weight matters by its share in the fall of the task's loss along the path of training, relative to
-the square of its distance (Eq. 3 to 5 there):
+The importance of a weight is its contribution to the decrease of the task's loss along the path of
+training, relative to its squared total change (Eq. 3 to 5 there):
 
     omega_i = - sum_steps g_i (w_i' - w_i)
     Omega_i = sum_{s < t} omega_{s,i} / (Delta_{s,i}^2 + xi)
     loss = L + c sum_i Omega_i (w_i - w*_i)^2
 
-with w -> w' a step of the optimiser, g the mini-batch's gradient before it, Delta_s the total move
-of the weight in task s, xi the damping, w* the weights at the end of the last task.
+with w -> w' a step of the optimiser, g the gradient of the mini-batch before it, Delta_s the total
+change of the weight in task s, xi the damping, w* the weights at the end of the last task.
 
-g is the gradient of the task's loss *without* the penalty, so that the omegas sum to the fall of
-the mean NLL, as in the paper's own code and in that of Hsu et al. (2018). The code of van de Ven et
-al. (2022) takes the gradient with the penalty. As in the paper's code the sum Omega is clamped at 0
-from below.
+g is the gradient of the task's loss *without* the penalty, so that the omegas sum to the decrease
+of the mean NLL, as in the code of the paper and the code of Hsu et al. (2018). The code of van de
+Ven et al. (2022) takes the gradient with the penalty. As in the code of the paper, the sum Omega is
+clamped at 0 from below.
 
 On the suite's scale R = 1/2 sum_i P_i (w_i - w*_i)^2 in the loss mean NLL + lambda R / N, with
-P = 2 sum_s N_s omega_s / (Delta_s^2 + xi): lambda = `kl_weight` is the paper's c, as long as
-all tasks have equally many points.
+P = 2 sum_s N_s omega_s / (Delta_s^2 + xi): lambda = `kl_weight` is the paper's c, if all tasks have
+equally many points.
 
-Avalanche's `SynapticIntelligencePlugin` differs: its memory of the weights before a step is a view
-of the weights on a CPU, so that all its importances stay 0; it takes the gradient with the penalty
-in it, has a factor 1/2, and clamps Omega at 0.001 from above.
+Avalanche's `SynapticIntelligencePlugin` differs: on a CPU, its copy of the weights before a step is
+a view of the weights, so that all its importances stay 0; it takes the gradient with the penalty,
+has a factor 1/2, and clamps Omega at 0.001 from above.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class SI(QuadraticMethod):
         self._in_task = True
 
     def backward(self, loss: Tensor) -> Tensor:
-        """Compute the gradients, and store those of the task's own loss."""
+        """Compute the gradients, and store the gradients of the task's loss without the penalty."""
         loss = super().backward(loss)
         with torch.no_grad():
             in_use = self.parameters_in_use()

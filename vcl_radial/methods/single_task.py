@@ -1,8 +1,8 @@
-"""Each task alone: a separate network for every task (an upper reference without transfer).
+"""A separate network for every task (an upper reference without transfer).
 
-Every network starts from the same initial weights and learns only its own task, so that neither the
-number of the tasks nor their order matters; the likelihood starts again too. The method knows which
-task a test point comes from, also with one head for all tasks, where the other methods do not.
+Every network starts from the same initial weights and learns only one task, so that neither the
+number of the tasks nor their order matters; the likelihood is reset too. The method knows the task
+of a test point even with one head for all tasks, where the other methods do not know it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class SingleTask(Method):
         self.networks: dict[int, nn.Module] = {}
         """The network of each task that has been trained, by the task's number."""
         self.learned: dict[int, dict[str, Tensor]] = {}
-        """The likelihood's state after each task, such as the noise of its targets."""
+        """The state of the likelihood after each task, such as the noise of the targets."""
 
     def begin_task(self, task: Task) -> None:
         """Reset all weights except frozen ones and the heads of other tasks."""
@@ -72,7 +72,7 @@ class SingleTask(Method):
             self.likelihood.load_state_dict(current)
 
     def predictor(self, number: int | None) -> nn.Module:
-        """The task's own network; the initial one for a future task."""
+        """The network of the task; for a future task, the initial network."""
         if number in self.networks:
             return self.networks[number]
         if number is not None and number != self.task.number:
@@ -80,7 +80,7 @@ class SingleTask(Method):
         return self.network
 
     def state_dict(self) -> dict[str, Any]:
-        """The initial weights, and those of every task's network."""
+        """The initial weights, and the weights of every task's network."""
         networks = {number: network.state_dict() for number, network in self.networks.items()}
         start = {"initial": self._initial.state_dict()}
         return super().state_dict() | start | {"networks": networks, "learned": dict(self.learned)}

@@ -20,7 +20,7 @@ class Batch(NamedTuple):
     Attributes:
         x: inputs `[B, ...]`.
         y: targets `[B]`.
-        task: the label of the head that answers, one for all rows or one per row `[B]`.
+        task: the label of the head, one for all rows or one per row `[B]`.
     """
 
     x: Tensor
@@ -51,7 +51,7 @@ class Batch(NamedTuple):
 
 @dataclass(frozen=True)
 class Task:
-    """The data of one task, and how long to train on them.
+    """The data of one task, and the length of the training.
 
     Attributes:
         number: number of the task, from 0.
@@ -79,7 +79,7 @@ def _no_batches() -> Iterator[Batch]:
 
 
 NO_TASK = Task(0, 1, _no_batches)
-"""The task of a method that has not begun one."""
+"""The batches of a method that has not begun a task."""
 
 
 class WarmUp(NamedTuple):
@@ -109,7 +109,7 @@ def check_batch(batch: Batch, heads: Sequence[int] | None) -> None:
     if not len(x) or x.shape[:1] != y.shape[:1]:
         raise DataError(
             f"a batch has inputs of shape {list(x.shape)} and targets of shape {list(y.shape)}: "
-            "it takes at least one input, and one target for each"
+            "it needs at least one input, and one target per input"
         )
     if heads is None:
         return
@@ -120,7 +120,7 @@ def check_batch(batch: Batch, heads: Sequence[int] | None) -> None:
                 f"the heads of a batch of {len(y)} points have shape {list(task.shape)}: give one "
                 "number, or one for each point"
             )
-        # Reading values of a GPU waits for it: `Method.check_labels` does so once a task.
+        # A read of values on a GPU waits for the GPU: `Method.check_labels` does it once per task.
         labels = torch.unique(task).tolist() if task.is_cpu else []
     for label in labels:
         if label not in heads or isinstance(label, bool | float):
@@ -135,7 +135,7 @@ def check_inputs(x: Tensor, source: str) -> None:
 
     Args:
         x: the inputs.
-        source: where the inputs are from, for the message.
+        source: name of the source of the inputs, for the message.
 
     Raises:
         DataError: an input is NaN or infinite.

@@ -2,14 +2,14 @@
 
     q_t = N(mean, 1 / precision) ~ argmin_q  E_q[ -log p(D_t | w) ] + KL(q || q_{t-1})
 
-by steps like Adam's, whose moving average s of squared mini-batch gradients approximates the
+by steps as in Adam, where the moving average s of squared mini-batch gradients approximates the
 curvature of the mean NLL:
 
     precision_t = precision_{t-1} + N s
 
 The prior is the whole previous posterior, a mean and a precision for each weight: its gradient and
-its precision enter each step (`vcl_radial.optimizers.vadam`), not the loss. s depends on the
-batch size, about as 1/B near an optimum, and with it how much of a task is carried.
+its precision enter each step (`vcl_radial.optimizers.vadam`), not the loss. s depends on the batch
+size, about as 1/B near an optimum, and so does the precision that a task adds.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from vcl_radial.optimizers.vadam import Vadam
 class VADAM(NaturalGradientMethod):
     """Train by Vadam; the posterior of the body and of the trained heads becomes their prior.
 
-    Options and errors are those of `NaturalGradientMethod`.
+    See `NaturalGradientMethod` for options and errors.
     """
 
     def natural_optimizer(

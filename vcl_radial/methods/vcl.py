@@ -8,9 +8,9 @@ With a Gaussian family this is Gaussian VCL (Eq. 4 there, without a coreset). Wi
 (Farquhar, Osborne and Gal 2020, section 4.2) the KL holds the Jacobian term that their Eq. 44 is
 missing, in closed form: see `vcl_radial.posteriors.radial_kl`.
 
-Swaroop, Nguyen, Bui and Turner (2019) start the optimisation of each task with little noise, while
-q_(t-1) has much noise in every weight that no task has needed: `restart` does so. The objective is
-the same; only the start of its optimisation differs.
+Swaroop, Nguyen, Bui and Turner (2019) start the optimisation of each task with little noise, as
+`restart` does. q_(t-1) itself has much noise in every weight that no task has needed. The objective
+is the same; only the start of its optimisation differs.
 """
 
 from __future__ import annotations
@@ -69,10 +69,10 @@ class VCL(Method):
         self.restart = restart
 
     def begin_task(self, task: Task) -> None:
-        """Take the gradients over where they have a closed form."""
+        """Prepare the closed-form gradients, where they exist."""
         self.begin_lane(self.network, task.heads, restart=self.restart)
         super().begin_task(task)
-        self.release()  # a task that broke off has not ended
+        self.release()  # an interrupted task has not ended
         self._blocks = posterior_blocks(self.network, self.heads)
         self.take_over(VCL)
 
@@ -85,7 +85,7 @@ class VCL(Method):
             restart_noise(network, heads)
 
     def take_over(self, like: type[VCL]) -> None:
-        """Take the gradients over if they have a closed form and that class defines the step."""
+        """Prepare the closed-form gradients if they exist and that class defines the step."""
         if (
             all(getattr(type(self), part) is getattr(like, part) for part in _PARTS)
             and not self.gradients_are_read
@@ -95,7 +95,7 @@ class VCL(Method):
 
     @property
     def gradient_elsewhere(self) -> bool:
-        """Whether a subclass's step may hold the gradient, or the closed form holds it."""
+        """Whether the step of a subclass may add the gradient, or the closed form adds it."""
         overridden = any(getattr(type(self), part) is not getattr(VCL, part) for part in STEP)
         return overridden or self._closed_form is not None
 
@@ -109,11 +109,11 @@ class VCL(Method):
             return kl_divergence(self.network, self.heads)
 
     def step(self, optimizer: Optimizer) -> None:
-        """Step along the gradient of NLL and KL."""
+        """Take a step along the gradient of NLL and KL."""
         self.step_along(optimizer, ())
 
     def step_along(self, optimizer: Optimizer, free_means: Sequence[PosteriorBlock]) -> None:
-        """Step along the gradients; in closed form without the KL's gradient of these means."""
+        """Take a step; in closed form it leaves out the KL's gradient in `free_means`."""
         if self._closed_form is not None:
             factor = self.kl_weight / self.task.points
             if not self._closed_form.before_step(optimizer, self._blocks, factor, free_means):
@@ -121,7 +121,7 @@ class VCL(Method):
         super().step(optimizer)
 
     def end_task(self, task: Task) -> None:
-        """Make the posterior the prior; heads of other tasks keep theirs."""
+        """Make the posterior the prior; the priors of other tasks' heads do not change."""
         self.release()
         self.movement = movement(self.network, task.heads)
         consolidate(self.network, task.heads)
@@ -133,7 +133,7 @@ class VCL(Method):
             self._closed_form = ClosedFormGradients(self.network)
 
     def release(self) -> None:
-        """Give the draws back to the layers."""
+        """Let the layers draw their weights again."""
         if self._closed_form is not None:
             self._closed_form.release()
             self._closed_form = None
