@@ -78,7 +78,7 @@ class PosteriorBlock(ModuleWithKind):
         self.register_buffer("prior_scale", torch.full_like(mean, prior_scale))
         self.carried = False
         self.stretch: Tensor | None = None
-        """Factor `[groups, D]` of the means' distances from the prior's in the KL, where set."""
+        """Factor `[groups, D]` of |mean - mean_p| in the KL; None for 1."""
         self._held_scale: Tensor | None = None
 
     @property
@@ -107,7 +107,7 @@ class PosteriorBlock(ModuleWithKind):
         return self.prior_scale / self.prior_family.scale_for_weight_noise(1.0, D)
 
     def hold_scale(self, on: bool) -> None:
-        """Switch on or off that draws without gradient share one scale."""
+        """Set whether draws without gradient share one computed scale."""
         self._held_scale = self.scale() if on else None
 
     @property
@@ -124,7 +124,8 @@ class PosteriorBlock(ModuleWithKind):
         """KL(q || p) summed over the groups, a scalar in nats."""
         q, p = self.posterior, self.prior
         if self.stretch is not None:
-            # Coordinates are relative to the prior's mean: the sum would round a small distance.
+            # Coordinates are relative to the prior's mean, because absolute ones would round small
+            # distances.
             q = self.family(self.stretch * (q.mean - p.mean), q.scale)
             p = self.prior_family(torch.zeros_like(p.mean), p.scale)
         return q.kl(p).sum()

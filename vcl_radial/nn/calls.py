@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 
 class Call(NamedTuple):
-    """A layer with its input and its output; gradients in the output are possible."""
+    """A layer with its input and its output, which has a gradient."""
 
     layer: nn.Module
     inputs: Tensor

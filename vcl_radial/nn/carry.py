@@ -13,7 +13,7 @@ from vcl_radial.nn.weights import VariationalWeights
 
 
 def variational_weights(network: nn.Module, tasks: Collection[int]) -> Iterator[VariationalWeights]:
-    """The variational weights that these tasks use: those of the body and of their heads."""
+    """The variational weights that these tasks use: the body and their heads."""
     if isinstance(network, VariationalWeights):
         yield network
     elif isinstance(network, MultiHead):
@@ -46,6 +46,6 @@ def consolidate(network: nn.Module, tasks: Collection[int]) -> None:
 
 
 def restart_noise(network: nn.Module, tasks: Collection[int]) -> None:
-    """Set the noise of the body and of these heads to its size before the first task."""
+    """Reset the noise of the body and of these heads to its size before the first task."""
     for weights in variational_weights(network, tasks):
         weights.restart_noise()

@@ -1,9 +1,9 @@
 """The gradient of the variational objective without autograd through posterior and KL.
 
-Autograd goes as far as the drawn weights (`vcl_radial.nn.drawn_layer`), and the families
-know the gradient of their KL (`Posterior.kl_gradients`). On a CPU, where the optimiser is Adam,
-gradient, step and the next scale are one compiled pass (`vcl_radial.nn.compiled_adam`); elsewhere
-the gradients go to `.grad`.
+Autograd computes the gradient in the drawn weights (`vcl_radial.nn.drawn_layer`), and the families
+have the gradient of their KL in closed form (`Posterior.kl_gradients`). On a CPU with Adam, one
+compiled pass computes gradient, step and the next scale (`vcl_radial.nn.compiled_adam`); otherwise
+the gradients are added to `.grad`.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _Entry: TypeAlias = tuple[DrawnBlock, native.Gradient, tuple[float, float]]
 
 
 class ClosedFormGradients:
-    """Takes over the draws of a network's layers until `release`.
+    """Draw the weights of a network's layers, in place of the layers, until `release`.
 
-    Between an optimiser's `zero_grad` and its `step` make any number of forward and backward passes
-    through the network of a loss *without* the KL. Then `before_step` adds the KL's gradient, and
-    the optimiser's `step` updates the remaining parameters.
+    Between the `zero_grad` and the `step` of an optimiser, make any number of forward and backward
+    passes with a loss *without* the KL. Then `before_step` adds the KL's gradient, and the
+    optimiser's `step` updates the remaining parameters.
 
     Args:
         network: any module with `VariationalWeights` in it.
@@ -44,10 +44,10 @@ class ClosedFormGradients:
 
     @staticmethod
     def serves(network: nn.Module) -> bool:
-        """Whether there are blocks, and the gradient of each block's KL to its prior is known.
+        """Whether there are blocks, and all their KLs have a gradient in closed form.
 
-        A derived class may compute differently, so a family must define `kl_gradients` in its own
-        class, and layers and blocks must draw and compute their KL as the base classes do.
+        A derived class may compute differently, so a family must define `kl_gradients` itself and
+        not inherit it, and layers and blocks must draw and compute their KL as the base classes do.
         """
         layers = [m for m in network.modules() if isinstance(m, VariationalWeights)]
         if not all(m.all_in_blocks for m in layers):
@@ -61,7 +61,7 @@ class ClosedFormGradients:
         )
 
     def release(self) -> None:
-        """Give the draws back to the layers."""
+        """Let the layers draw their weights again."""
         for layer in self._layers:
             layer.weights.sampler = None
 
@@ -72,7 +72,7 @@ class ClosedFormGradients:
         kl_factor: float,
         free_means: Iterable[PosteriorBlock] = (),
     ) -> bool:
-        """Make the compiled step where possible; elsewhere put gradients into `.grad`.
+        """Take the compiled step where possible; otherwise add the gradients to `.grad`.
 
         Args:
             optimizer: the optimiser whose step follows; the same one in every step.
@@ -101,7 +101,7 @@ class ClosedFormGradients:
         for drawn_block, _, _ in in_torch:
             drawn_block.forget_scale()
         leaves = [leaf for layer in self._layers for leaf in layer.forget()]
-        # Their memory is used again: PyTorch then raises in a later backward pass through them.
+        # Their memory is reused; PyTorch then raises in a later backward pass through them.
         torch.autograd.graph.increment_version(leaves)
         return bool(in_torch) or _would_step(optimizer)
 
@@ -121,7 +121,7 @@ def _no_gradient(block: PosteriorBlock) -> native.Gradient:
 def _fill_gradients(entries: list[_Entry]) -> None:
     """Add the gradient of NLL and KL to `.grad` of mean and rho.
 
-    It may hold the gradient of another term of the loss already.
+    `.grad` may already hold the gradient of another term of the loss.
     """
     families: dict[Any, list[_Entry]] = {}
     for entry in entries:
@@ -147,12 +147,12 @@ def _fill_gradients(entries: list[_Entry]) -> None:
 
 
 def _stretch(block: PosteriorBlock, along_means: Tensor) -> Tensor:
-    """Multiply by the stretch of the block's KL, where it has one; in place."""
+    """Multiply by the stretch of the block's KL, if it has one; in place."""
     return along_means if block.stretch is None else along_means.mul_(block.stretch)
 
 
 def _add_grad(parameter: nn.Parameter, grad: Tensor) -> None:
-    """Add to `.grad`, except for a frozen parameter: an optimiser would step it."""
+    """Add to `.grad` unless the parameter is frozen: an optimiser would update it."""
     if parameter.requires_grad:
         grad = grad.to(parameter.dtype)
         parameter.grad = grad if parameter.grad is None else parameter.grad + grad

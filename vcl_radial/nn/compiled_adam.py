@@ -21,7 +21,7 @@ class _Compiled(NamedTuple):
 
 
 class CompiledAdam:
-    """Steps blocks like an optimiser, and keeps moments and counts in the optimiser's state."""
+    """Update blocks as an optimiser does, with moments and counts in the optimiser's state."""
 
     def __init__(self, optimizer: Adam) -> None:
         self.optimizer = optimizer
@@ -32,7 +32,7 @@ class CompiledAdam:
     def step(
         self, drawn_block: DrawnBlock, gradient: native.Gradient, kl_factors: tuple[float, float]
     ) -> bool:
-        """Prepare the step of a block for `finish`; False where the compiled pass cannot do it.
+        """Prepare the step of a block for `finish`; False if the compiled pass does not support it.
 
         `kl_factors` are the KL's factors in the gradients of mean and rho.
         """
@@ -48,7 +48,7 @@ class CompiledAdam:
         group, rho_group = compiled.groups
         mean_state, rho_state = compiled.states
         compiled.block.prepare(
-            # The numbers can differ: means may have been trained before.
+            # The numbers of steps can differ, because means may have been trained before.
             (int(mean_state["step"].item()) + 1, int(rho_state["step"].item()) + 1),
             (float(group["lr"]), float(rho_group["lr"])),
             group["betas"],
@@ -61,19 +61,19 @@ class CompiledAdam:
         return True
 
     def finish(self) -> None:
-        """Make the steps of the blocks together."""
+        """Take the prepared steps of all blocks together."""
         if self._prepared:
             native.make_steps(self._prepared)
             self._prepared.clear()
 
     def _serves(self, compiled: _Compiled, mean: Tensor, rho: Tensor) -> bool:
-        """Whether the compiled step still fits; Avalanche empties the state of an optimiser."""
+        """Whether the compiled step is still valid; Avalanche resets the state of an optimiser."""
         state = self.optimizer.state
         is_current = state.get(mean) is compiled.states[0] and state.get(rho) is compiled.states[1]
         return is_current and compiled.block.points_to(mean, rho)
 
     def _make(self, drawn_block: DrawnBlock, mean: Tensor, rho: Tensor) -> _Compiled | None:
-        """The compiled step for the present tensors; None where the pass does not serve."""
+        """The compiled step for the current tensors; None if it is not supported."""
         group, rho_group = self._group_of.get(mean), self._group_of.get(rho)
         if drawn_block.divergence is None or group is None or rho_group is None:
             return None
@@ -105,6 +105,6 @@ def _moments(state: dict[str, Any]) -> native.Moments:
 
 
 def _compatible(mean: dict[str, Any], rho: dict[str, Any]) -> bool:
-    """Whether one compiled step can serve the options of mean and rho."""
+    """Whether one compiled step supports the options of both mean and rho."""
     plain = not any(group["weight_decay"] or group["maximize"] for group in (mean, rho))
     return plain and all(mean[key] == rho[key] for key in ("betas", "eps", "amsgrad"))

@@ -1,6 +1,6 @@
 """Steps of `LaneStep` by the compiled library, which makes many steps of a lane in one call.
 
-It serves a small `MLP` with one output, Gaussian noise of a learned precision, and one learning
+It supports a small `MLP` with one output, Gaussian noise of a learned precision, and one learning
 rate for means and rhos.
 """
 
@@ -32,7 +32,7 @@ _LONG = 8
 
 
 class CompiledLanes:
-    """The lanes of a step, as the compiled library sees them.
+    """The lanes of a step, in the structures of the compiled library.
 
     Args:
         step: the step of all lanes; its tensors change in place.
@@ -44,8 +44,8 @@ class CompiledLanes:
         noise.rate = noise.rate.contiguous()
         lanes = range(len(step.lanes))
         for block in step.lanes.blocks:
-            # The remainder after vector instructions is rounded differently. Computed lane by lane,
-            # the scales of a lane equal those of the lane alone to the last bit.
+            # The remainder after vector instructions is rounded differently. If the scales are
+            # computed lane by lane, they equal the scales of a single network to the last bit.
             block.scale.copy_(torch.stack([softplus(rho) for rho in block.rho]))
         self._layers = [_array(list(_layers(step, lane))) for lane in lanes]
         self._networks = [
@@ -72,7 +72,7 @@ class CompiledLanes:
 
     @classmethod
     def if_supported(cls, step: LaneStep, noise: NoisePrecision) -> CompiledLanes | None:
-        """The compiled lanes; None without a library or where it does not support the step."""
+        """The compiled lanes; None if there is no library or if it does not support the step."""
         lanes, settings = step.lanes, step.settings
         supported = (
             type(lanes.template) is MLP
@@ -86,10 +86,10 @@ class CompiledLanes:
         return cls(step, noise) if supported else None
 
     def steps(self, rows: Tensor, noise: LaneNoise, shares: Sequence[float]) -> None:
-        """Make one step per share.
+        """Take one step per entry of `shares`.
 
         Args:
-            rows: the rows of each step's batch, `[steps, R, B]`, for at least as many steps.
+            rows: the rows of each step's batch, `[steps, R, B]`, for at least `len(shares)` steps.
             noise: the noise of all draws, `[R, steps S, ...]`.
             shares: the factors of the learning rates in each step.
         """
@@ -172,7 +172,7 @@ def _grouped_layer(weights: VariationalWeights) -> c.Layer:
 
 
 def _layer_of_rows(inputs: int, outputs: int) -> c.Layer:
-    """A layer with its rows of weights first, then the biases."""
+    """A layer whose memory has the rows of weights first, then the biases."""
     return c.Layer(inputs, outputs, row=inputs, bias=outputs * inputs, bias_step=1)
 
 

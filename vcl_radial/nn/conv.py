@@ -40,7 +40,7 @@ class PointConv2d(LayerWithKind, nn.Conv2d):
         """He's initialisation, biases at 0.
 
         Weights `[out, in / groups, kh, kw]` are drawn from N(0, 2 / (in / groups * kh * kw)):
-        the variance is 2 over the number of inputs that one output sees (He et al. 2015, Eq. 10).
+        the variance is 2 over the number of inputs of one output (He et al. 2015, Eq. 10).
         """
         nn.init.kaiming_normal_(self.weight, nonlinearity="relu")
         if self.bias is not None:
@@ -50,7 +50,7 @@ class PointConv2d(LayerWithKind, nn.Conv2d):
 class BayesianConv(LayerWithKind):
     """A convolution that draws its weights from the posterior at every call.
 
-    Shapes and options are those of a PyTorch layer.
+    Shapes and options are the same as for the PyTorch layer.
 
     Args:
         plain: PyTorch's layer, of one, two or three dimensions.
@@ -63,8 +63,8 @@ class BayesianConv(LayerWithKind):
     def __init__(self, plain: Convolution, weights: VariationalWeights) -> None:
         super().__init__()
         self.weights = weights
-        # PyTorch's layer checks the options and applies them. That is its only use here: it has no
-        # memory for weights, and is hidden from `parameters()` and `children()`.
+        # The PyTorch layer only checks and applies the options: it has no memory for weights, and
+        # is hidden from `parameters()` and `children()`.
         shapes = {id(p): nn.Parameter(p.detach().to("meta")) for p in plain.parameters()}
         object.__setattr__(self, "plain", copy.deepcopy(plain, shapes))
 
@@ -88,18 +88,18 @@ class BayesianConv(LayerWithKind):
 class BayesianConv2d(BayesianConv):
     """y = W * x + b, a convolution that draws (W, b) from the posterior at every call.
 
-    One draw serves the whole batch and every place of an image. Shapes: x `[B, in, H, W]` or
+    The whole batch and all positions of an image share one draw. Shapes: x `[B, in, H, W]` or
     `[in, H, W]`, y `[B, out, H', W']` or `[out, H', W']`, W `[out, in / groups, kh, kw]`,
     b `[out]`. The means start at He's initialisation, the biases at 0.
 
     Args:
         in_channels: channels of an input.
-        out_channels: channels of an output; with `grouping="unit"` the weights and bias of one of
-            them share a radius.
+        out_channels: channels of an output; with `grouping="unit"` the weights and bias of one
+            output channel share a radius.
         kernel_size: height and width of the kernel.
         stride: step of the kernel.
         padding: rows and columns added on each side, or "same" or "valid".
-        dilation: distance between the places that the kernel looks at.
+        dilation: distance between the input positions under the kernel.
         groups: blocks of channels that are connected only among themselves.
         bias: whether the layer has a bias b.
         padding_mode: "zeros", "reflect", "replicate" or "circular".

@@ -31,7 +31,7 @@ _READ_WEIGHTS = (nn.MultiheadAttention, nn.TransformerEncoderLayer)
 def layer_settings(
     posterior: LayerSettings | str | type[Posterior] | None,
 ) -> LayerSettings | None:
-    """The settings of a variational family, from settings or from its name or class alone.
+    """The settings of a variational family, from settings, or from its name or class.
 
     Args:
         posterior: settings; a name as in a recipe; a class; None or "none" for point estimates.
@@ -69,17 +69,17 @@ def to_bayesian(
 
     The posterior's means start at the network's weights, so that with little noise the outputs stay
     nearly the same. Other modules (normalisation, embeddings, ...) do not change. A layer that is
-    used in two places is converted once, and draws its weights at each call. The heads of a
-    `MultiHead` are converted too, present and future ones. A frozen layer stays frozen, means and
-    scales: its noise keeps its initial size. `kl_divergence(model, [])` and
-    `consolidate(model, [])` of `vcl_radial.nn` then work as for any other network.
+    used twice is converted once, and draws its weights at each call. All heads of a `MultiHead` are
+    converted too, including future ones. The means and scales of a frozen layer stay frozen: its
+    noise keeps its initial size. `kl_divergence(model, [])` and `consolidate(model, [])` of
+    `vcl_radial.nn` then work as for any other network.
 
     Args:
         model: any network, for example torchvision's.
-        posterior: the posterior's settings (family, start, first prior), or just the family's name
-            or class; None or "none" leaves the network as it is.
+        posterior: the posterior's settings (family, start, first prior), or only the name or class
+            of the family; with None or "none" the network does not change.
         keep: names of modules that are not converted, with everything inside them.
-        inplace: whether the model itself is changed, or a copy.
+        inplace: whether to change the model itself instead of a copy.
 
     Raises:
         UserError: The posterior or a name in `keep` is not known, there is nothing to convert, or
@@ -116,7 +116,7 @@ def to_bayesian(
 
 
 class _BayesianHeads:
-    """Makes future heads and converts them like the present ones."""
+    """Make future heads and convert them like the existing heads."""
 
     def __init__(self, make: Callable[[], nn.Module], settings: LayerSettings) -> None:
         self.make, self.settings = make, settings
@@ -136,7 +136,7 @@ def _bayesian(layer: nn.Module, settings: LayerSettings) -> nn.Module:
     )
     bayesian: nn.Module
     if isinstance(layer, nn.Linear):
-        # The constructor's initial draw is not needed; on this device it costs nothing.
+        # The constructor's initial draw is not needed; on the meta device it costs nothing.
         with torch.device("meta"):
             bayesian = BayesianLinear(layer.in_features, layer.out_features, layer.bias is not None)
         bayesian.weights = weights

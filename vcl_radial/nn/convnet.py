@@ -26,8 +26,8 @@ class ConvNet(nn.Module):
     Two convolutions of 32 channels and two of 64, 3x3 with a margin of zeros, a 2x2 max pool after
     each pair, then a dense layer of 512 units; a ReLU follows every layer. Weights start as in
     `MLP`. For images of 32x32 this is the network of Zenke et al. (2017), section 5.3, without its
-    dropout. Maps of larger images after the second pool are averaged down to 8x8 places, so that
-    the dense layer does not grow with the image.
+    dropout. For larger images, the maps after the second pool are averaged down to 8x8, so that the
+    dense layer does not grow with the image.
 
     Args:
         shape: shape of one image, (C, H, W).
@@ -53,7 +53,7 @@ class ConvNet(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """The features of images."""
-        if len(x) > 1:  # a single image may come from `torch.vmap`, which knows no other order
+        if len(x) > 1:  # a single image may come from `torch.vmap`, which supports no other order
             # Channels last are faster on a CPU; the convolutions keep the order of their input.
             x = x.contiguous(memory_format=torch.channels_last)
         for block in self.blocks:

@@ -4,7 +4,7 @@ With one draw w = mean + scale * noise per forward pass, g = d NLL / dw and scal
 
     d NLL / d mean = g,    d NLL / d rho = g * noise * sigmoid(rho)
 
-so that autograd only has to go as far as the drawn weights.
+so that autograd is only needed for the gradient in the drawn weights.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ _NATIVE: dict[tuple[type[Posterior], type[Posterior]], native.Divergence] = {
 def native_divergence(
     family: type[Posterior], prior_family: type[Posterior]
 ) -> native.Divergence | None:
-    """The name in `vcl_radial.native` of a family's KL to a prior's family; None without one."""
+    """The compiled KL of a family to a prior's family, by its native name; None without one."""
     return _NATIVE.get((family, prior_family))
 
 
 class DrawnLayer:
-    """Draws the weights of a layer that has one block, or a block each for weight and bias.
+    """Draw the weights of a layer with one block, or with one block for weight and one for bias.
 
-    Weight and bias of a draw are separate tensors, and so are their gradients: neither is cut out
-    of a block or joined again.
+    Weight and bias of a draw are separate tensors, and so are their gradients: no block has to be
+    split or joined.
     """
 
     def __init__(self, weights: VariationalWeights) -> None:
@@ -53,7 +53,7 @@ class DrawnLayer:
         weights.sampler = self.sample
 
     def sample(self) -> Layer:
-        """Draw weight and bias; their `.grad` will be the gradients in the draw."""
+        """Draw weight and bias; a backward pass sets their `.grad`."""
         if transformed():  # the parameters belong to the transform
             return self.weights.split([d.block.sample() for d in self.blocks])
         if not self.compiled:
@@ -78,7 +78,7 @@ class DrawnLayer:
         return _Draw(*self.weights.split(blocks), noises)
 
     def _new_draw(self) -> _Draw:
-        """Allocate a draw whose memory is used again after the step."""
+        """Allocate a draw whose memory is reused after the step."""
         mean = self.blocks[0].block.mean
         bias = sum(d.block.mean.numel() for d in self.blocks) - self.weights.shape.numel()
         draw = _Draw(
@@ -93,7 +93,7 @@ class DrawnLayer:
         return draw
 
     def gradients(self) -> list[native.Gradient | None]:
-        """Each block's gradient over the draws since the last step; None where it received none."""
+        """The gradients of the blocks over the draws since the last step; None for no gradient."""
         gradients: list[native.Gradient | None] = [None] * len(self.blocks)
         for draw in self._used:
             for k, gradient in enumerate(draw.gradients()):
@@ -137,7 +137,7 @@ class _Draw:
 
 
 def _gradient_of(leaf: Tensor | None) -> Any:
-    """The gradient of a drawn weight or bias, contiguous; zeros where it received none."""
+    """The gradient of a drawn weight or bias, contiguous; zeros if it received none."""
     if leaf is None:
         return None
     return torch.zeros_like(leaf) if leaf.grad is None else leaf.grad.contiguous()
@@ -163,16 +163,16 @@ class DrawnBlock:
 
     @property
     def scale(self) -> Tensor:
-        """softplus(rho); the compiled pass keeps it up to date if it made the last step."""
+        """softplus(rho); the compiled pass updates it if it made the last step."""
         rho = self.block.rho
-        # PyTorch counts writes to a tensor, except those of fused optimisers: see `forget_scale`.
+        # PyTorch counts writes to a tensor, except by fused optimisers: see `forget_scale`.
         state = rho.data_ptr(), rho._version
         if self._known_scale is None or self._known_scale[0] != state:
             self._known_scale = state, self.block.scale()
         return self._known_scale[1]
 
     def forget_scale(self) -> None:
-        """Forget the scale: an optimiser is going to change rho."""
+        """Drop the cached scale, because an optimiser is going to change rho."""
         self._known_scale = None
 
     def draw(self, buffer: native.DrawBuffer) -> None:

@@ -10,7 +10,7 @@ from vcl_radial.errors import bad_value
 
 
 class MCDropout(nn.Module):
-    """Dropout in training and in prediction alike (Gal and Ghahramani 2016).
+    """Dropout in both training and prediction (Gal and Ghahramani 2016).
 
     Each number is set to 0 with probability `p`; the others are multiplied by 1 / (1 - p). Every
     call draws a new mask, so that calls are samples of the prediction.
@@ -21,7 +21,7 @@ class MCDropout(nn.Module):
     """
 
     mask: Tensor | None = None
-    """A fixed mask; where set, it multiplies inputs `[B, features]` instead of a drawn mask."""
+    """A fixed mask; if set, it multiplies inputs `[B, features]` in place of a drawn mask."""
 
     def __init__(self, p: float, features: int | None = None) -> None:
         super().__init__()
@@ -34,7 +34,7 @@ class MCDropout(nn.Module):
         return dropout(x, self.p, training=True) if self.mask is None else x * self.mask
 
     def draw_mask(self, n: int, rows: int, generator: torch.Generator) -> Tensor:
-        """Draw masks of n passes, `[n, rows, features]`; one row serves all rows of a batch."""
+        """Draw masks of n passes, `[n, rows, features]`; all rows of a batch can share one row."""
         assert self.features is not None
         mask = torch.empty(n, rows, self.features).bernoulli_(1 - self.p, generator=generator)
         return mask.div_(1 - self.p)

@@ -4,9 +4,9 @@ A Gaussian posterior over the parameters of an ordinary network, carried from ta
 
     q(w) = N(mean, 1 / precision),    p(w) = N(prior_mean, 1 / prior_precision)
 
-The means are the network's parameters. An optimiser of `vcl_radial.optimizers` moves them and the
-precision together, and uses the prior's gradient and precision in closed form: the prior is not
-part of the loss and not a weight decay.
+The means are the network's parameters. An optimiser of `vcl_radial.optimizers` updates means and
+precision together, and uses the prior's gradient and precision in closed form: the prior is neither
+part of the loss nor a weight decay.
 """
 
 from __future__ import annotations
@@ -60,15 +60,16 @@ class WeightPosterior:
 class GaussianNetwork(nn.Module):
     """A network whose parameters are the means of a Gaussian posterior; a call draws its weights.
 
-    The posterior of the body and of every head is held by parameter name and travels in the state
-    dict. A head that has not been trained has the *initial* prior; a trained one keeps its own
-    posterior and prior while other tasks are learned.
+    The posterior of the body and of every head is stored by parameter name and is part of the state
+    dict. A head that has not been trained has the *initial* prior. The posterior and prior of a
+    trained head do not change while other tasks are learned.
 
     Args:
-        network: the network that calls go to; its parameters become the means.
+        network: the network to call; its parameters become the means.
         prior_scale: standard deviation of the first prior N(0, prior_scale^2).
         initial_noise: noise of one weight at the start of a task: the posterior's precision starts
-            at prior precision + 1 / initial_noise^2. Infinite: it starts at the prior's precision.
+            at prior precision + 1 / initial_noise^2. If it is infinite, the precision starts at the
+            prior's.
         noisy_training: whether calls in training draw the weights, or use the means.
         noisy_prediction: whether calls in evaluation draw the weights, or use the means.
         linearised: whether calls in evaluation are linear in the noise of the weights, see
@@ -138,7 +139,7 @@ class GaussianNetwork(nn.Module):
         return outputs
 
     def start(self, tasks: Collection[int]) -> Sequence[WeightPosterior]:
-        """Widen the posteriors of a task that begins: prior precision + 1 / initial_noise^2."""
+        """Set the precision of a new task to prior precision + 1 / initial_noise^2."""
         posteriors = list(self.posteriors(tasks).values())
         for q in posteriors:
             q.precision = q.prior_precision + self.initial_precision

@@ -1,9 +1,9 @@
 """Groupings: the weights of a layer that share one radius.
 
-A layer holds a weight `[out, ...]` and a bias `[out]`. A grouping lays them out as blocks of
-shape `[groups, D]`, the convention of `vcl_radial.posteriors`, and takes sampled blocks
-`[..., groups, D]` apart again. For a fully factorised family (Gaussian) it changes only the layout;
-for a radial family it decides which weights share a radius.
+A layer holds a weight `[out, ...]` and a bias `[out]`. A grouping joins them to blocks of shape
+`[groups, D]`, the convention of `vcl_radial.posteriors`, and splits sampled blocks `[..., groups,
+D]` into weight and bias again. For a fully factorised family (Gaussian) it changes only the layout;
+for a radial family it defines which weights share a radius.
 
 | grouping | one group is                         | source                                         |
 | -------- | ------------------------------------ | ---------------------------------------------- |
@@ -28,7 +28,7 @@ Layer = tuple[Tensor, Tensor | None]
 
 
 class Grouping(NamedTuple):
-    """Functions that lay a layer out in blocks, and back."""
+    """Functions that join a layer to blocks, and split blocks into a layer."""
 
     join: Callable[[Tensor, Tensor | None], list[Tensor]]
     split: Callable[[Sequence[Tensor], torch.Size], Layer]

@@ -13,20 +13,20 @@ from vcl_radial.nn.weights import LayerSettings
 
 
 class MultiHead(nn.Module):
-    """One output layer per task, made when the task first appears.
+    """One output layer per task, which is made when the task first appears.
 
-    A head that has not been trained holds the *initial* prior until its task comes, and a trained
-    head keeps its own posterior, because the functions of `vcl_radial.nn.carry` read and
-    consolidate only the heads of the tasks in their arguments.
+    A head that has not been trained keeps the *initial* prior until its task begins, and the
+    posterior of a trained head does not change, because the functions of `vcl_radial.nn.carry` read
+    and consolidate only the heads of the tasks in their arguments.
 
     Args:
-        make_head: makes one output layer. It runs with a seed of the head, so that a head's start
-            depends neither on when it is made nor on earlier draws.
+        make_head: makes one output layer. It runs with a seed for the head, so that the initial
+            weights depend neither on the time when the head is made nor on earlier draws.
     """
 
     seed: Tensor
     like: Tensor
-    """The device and dtype of future heads; it moves and is converted with the network."""
+    """A tensor with the device and dtype of future heads; it moves with the network."""
 
     def __init__(self, make_head: Callable[[], nn.Module]) -> None:
         super().__init__()
@@ -36,7 +36,7 @@ class MultiHead(nn.Module):
         self.heads = nn.ModuleDict()
 
     def adapt(self, tasks: Iterable[int]) -> None:
-        """Make the heads of these tasks where they are missing."""
+        """Make the missing heads of these tasks."""
         for task in tasks:
             if str(task) not in self.heads:
                 self.heads[str(task)] = self.new_head(task)
@@ -66,7 +66,7 @@ class MultiHead(nn.Module):
         return logits_of_task
 
     def _load_from_state_dict(self, state_dict: Mapping[str, Any], prefix: str, *args: Any) -> None:
-        # A saved network has the heads of its tasks; a new one has none yet.
+        # A saved network has the heads of its tasks, but a new network has none yet.
         start = prefix + "heads."
         saved = {key[len(start) :].split(".")[0] for key in state_dict if key.startswith(start)}
         self.adapt(sorted(int(task) for task in saved))
@@ -97,7 +97,7 @@ def first_head(network: nn.Module) -> nn.Module | None:
 def make_heads(
     features: int, classes: int, *, multi_head: bool, posterior: LayerSettings | None
 ) -> MultiHead | SingleHead:
-    """Make linear heads, one per task or one for all; posterior None: point estimates."""
+    """Make linear heads, one per task or one for all; a posterior of None means point estimates."""
 
     def head() -> nn.Module:
         if posterior is None:

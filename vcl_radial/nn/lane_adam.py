@@ -15,7 +15,7 @@ BETAS, EPSILON = (0.9, 0.999), 1e-8
 class LaneAdam:
     """Adam (Kingma and Ba 2015, Algorithm 1) or AMSGrad (Reddi et al. 2018, Algorithm 2).
 
-    `torch.optim.Adam` has one learning rate per tensor, and here lanes are parts of one tensor.
+    `torch.optim.Adam` has one learning rate per tensor, but lanes are parts of one tensor.
 
     Args:
         parameters: tensors `[R, ...]`, changed in place.
@@ -33,13 +33,13 @@ class LaneAdam:
         """The number of steps, in Python."""
 
     def count(self, steps: int = 1) -> None:
-        """Add to the number of steps: one that begins, or steps made elsewhere."""
+        """Increase the number of steps, by one for a new step or by steps of other code."""
         self.steps += steps
         self.number += steps
 
     @torch.no_grad()
     def step(self, k: int, grad: Tensor, rate: Tensor) -> None:
-        """Step the first lanes of the k-th parameter down a gradient, at rates `[R]`."""
+        """Take a gradient step of the first lanes of the k-th parameter, with the rates `[R]`."""
         beta1, beta2 = BETAS
         value = self.parameters[k][: len(grad)]
         moments = [m[: len(grad)] for m in self.moments[k]]

@@ -1,9 +1,9 @@
 """A training step of all lanes at once: draw, gradient in closed form, Adam.
 
-The equations are those of `vcl_radial.nn.closed_form` with a leading axis; learning rates and the
-factor of the KL may differ from lane to lane. Autograd through draws and KL steps the factors of an
-RDP. A step never waits for the device, and reads and writes fixed tensors only, so that a GPU can
-replay it as one CUDA graph.
+The equations are the same as in `vcl_radial.nn.closed_form`, with a leading axis; learning rates
+and the factor of the KL may differ between lanes. For the factors of an RDP, autograd
+differentiates draws and KL. A step never waits for the device, and reads and writes fixed tensors
+only, so that a GPU can replay it as one CUDA graph.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class LaneStep:
         lanes: the networks.
         settings: settings of each lane.
         generators: generator of each lane's weight samples.
-        x: the training inputs `[N, ...]` that all lanes draw their batches from.
+        x: the training inputs `[N, ...]` of all lanes.
         y: the training targets `[N]`.
         samples: number of weight samples per step.
         amsgrad: whether to use AMSGrad instead of Adam.
@@ -100,9 +100,9 @@ class LaneStep:
         self.rate[: len(active)], self.rho_rate[: len(active)] = rates[:, 0], rates[:, 1]
 
     def __call__(self, rows: Tensor, noise: LaneNoise | None = None) -> Tensor:
-        """Step the first lanes on the rows `[lanes, B]`, and return their losses `[lanes]`.
+        """Take a step of the first lanes on the rows `[lanes, B]`; return the losses `[lanes]`.
 
-        Without `noise` each lane draws noise as a network alone would.
+        Without `noise`, each lane draws the same noise as a single network.
         """
         active = len(rows)
         self.adam.count()
@@ -151,8 +151,8 @@ class LaneStep:
     ) -> tuple[Tensor, list[tuple[Tensor, Tensor | None]], list[Tensor | None]]:
         """Losses, and for each block the gradients in mean and scale.
 
-        With one sample the gradient in the scale is None, and follows from the returned noise.
-        After the blocks come the parameters of factors, and the points.
+        With one sample, the gradient in the scale is None, and follows from the returned noise. The
+        parameters of factors and the point estimates follow after the blocks.
         """
         lanes = len(x)
         total: list[tuple[Tensor, Tensor | None]] = []
@@ -174,7 +174,8 @@ class LaneStep:
             layers = self.lanes.layers(leaves, factors)
             outputs = self.lanes.outputs(x, layers, points, masks, shared=False)
             lane_losses = self.loss(outputs, y) / self.samples
-            # The KL of blocks has a closed form; the first sample has the gradient of all others.
+            # The KL of blocks has a closed form; the loss of the first sample includes all other KL
+            # terms.
             terms = [] if sample else self._divergences(lanes, posteriors, points)
             grads = torch.autograd.grad([t.sum() for t in (lane_losses, *terms)], [*leaves, *extra])
             losses += lane_losses.detach()
@@ -187,7 +188,7 @@ class LaneStep:
         return losses, total, noises
 
     def _from_values(self, values: Sequence[Tensor]) -> tuple[list[RDP], dict[str, Tensor]]:
-        """The posteriors of factors and the points by name, with these values as parameters."""
+        """The posteriors of factors and the point estimates by name, from parameter values."""
         remaining = iter(values)
         posteriors = [
             LaneFactor.posterior([next(remaining) for _ in factor.parameters])
@@ -209,7 +210,7 @@ class LaneStep:
     def _draw(
         self, blocks: list[LaneBlock], lane_noise: LaneNoise | None, sample: int
     ) -> tuple[list[Tensor], list[Tensor]]:
-        """Draw weights and noise of every block, lane by lane as a network alone would."""
+        """Draw weights and noise of every block, lane by lane, as in a single network."""
         if lane_noise is not None:
             noises = [noise[:, sample] for noise in lane_noise.blocks]
             pairs = zip(blocks, noises, strict=True)
@@ -234,7 +235,7 @@ class LaneStep:
         return weights, noises
 
     def _native_lanes(self, k: int, block: LaneBlock) -> list[native.AdamBlock]:
-        """The compiled pass of each lane; empty where it does not serve."""
+        """The compiled pass of each lane; empty if it is not supported."""
         divergence = native_divergence(block.family, block.prior_family)
         arrays = (block.mean, block.rho, block.prior_mean, block.prior_scale)
         if divergence is None or not native.serves(*arrays):
@@ -274,9 +275,9 @@ class LaneStep:
         return False
 
     def step_block(self, k: int, block: LaneBlock, gradient: native.Gradient) -> None:
-        """Step the means and rhos of the k-th block's first lanes; the scales follow.
+        """Update the means, rhos and scales of the first lanes of the k-th block.
 
-        The gradient is that of the NLL, `[lanes, groups, D]`.
+        The gradient belongs to the NLL, `[lanes, groups, D]`.
         """
         if native_lanes := self._native[k]:
             self._native_step(native_lanes, block, gradient)

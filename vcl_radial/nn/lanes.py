@@ -2,7 +2,7 @@
 
 `Lanes` stacks the parameters that a task uses, body and head, of R networks into tensors
 `[R, ...]`, makes layers from draws, and maps inputs to outputs `[R, B, C]` by batched products.
-`write_back` copies the learned parameters to the networks: single networks carry, store and score
+`write_back` copies the learned parameters to the single networks, which carry, store and score
 their posteriors.
 """
 
@@ -32,11 +32,11 @@ from vcl_radial.posteriors.families import name_of
 from vcl_radial.posteriors.rdp import RDP, HalfCauchyPrior, RDPNoise
 
 _CHUNK = 2**22
-"""Number of hidden units over rows and draws that `functions` computes at a time."""
+"""Largest number of hidden values (rows x draws x units) that `functions` computes at a time."""
 
 
 class FactorNoise(NamedTuple):
-    """The random numbers of an RDP's draws, except angles, which depend on the concentration."""
+    """The random numbers of an RDP's draws, without angles, which depend on the concentration."""
 
     factors: Tensor
     """standard normal noise of the factors, `[lanes, n, 2, groups + 1]`"""
@@ -47,7 +47,7 @@ class FactorNoise(NamedTuple):
 
 
 class LaneNoise(NamedTuple):
-    """The random numbers of the draws of every lane, made beforehand."""
+    """The random numbers of the draws of every lane, drawn in advance."""
 
     blocks: Sequence[Tensor]
     """the family's noise of each block, `[lanes, n, groups, D]`"""
@@ -154,7 +154,7 @@ class LaneFactor:
 
 
 class Lanes:
-    """R networks of one shape, as far as a task uses them.
+    """The parts of R networks of one shape that a task uses.
 
     Args:
         networks: the networks to stack, equal except for their parameters' values.
@@ -171,7 +171,7 @@ class Lanes:
                     module.adapt([task])
             if not all(parameter.requires_grad for parameter in network.parameters()):
                 raise UserError(
-                    "lanes train all weights, and some of a network are frozen: train it alone"
+                    "lanes train all weights, but some of a network are frozen: train it alone"
                 )
         self.networks, self.task = networks, task
         self.blocks = [LaneBlock.stacked(group) for group in zip(*self._blocks(), strict=True)]
@@ -213,7 +213,7 @@ class Lanes:
         *,
         shared: bool,
     ) -> Tensor:
-        """Outputs `[lanes, B, C]` of all lanes, of the first lanes, or of draws of one lane.
+        """Outputs `[lanes, B, C]` for all lanes, for the first lanes, or for draws of one lane.
 
         Shapes: x `[lanes, B, ...]`, or `[B, ...]` where it is `shared`; layers as from `layers`;
         points `[lanes, ...]`; masks of each dropout `[lanes, B or 1, features]`.
@@ -252,8 +252,8 @@ class Lanes:
     ) -> Iterator[Tensor]:
         """Outputs under draws that all rows share, in chunks of draws, `[S, R, n, C]`.
 
-        Each lane is computed alone. Otherwise its last bits would depend on the other lanes: the
-        remainder after vector instructions and the address of a matrix change rounding.
+        Each lane is computed separately. Otherwise its last bits would depend on the other lanes:
+        the remainder after vector instructions and the address of a matrix change the rounding.
 
         Args:
             x: inputs of each lane, `[R, n, ...]`.
@@ -268,7 +268,7 @@ class Lanes:
             selected, chunk_outputs = slice(start, min(start + chunk, samples)), []
             count = selected.stop - start
             for lane, (layers, masks) in enumerate(draws):
-                # Without randomness one draw serves for all.
+                # Without randomness all draws are equal, so one is enough.
                 n = count if layers or masks else 1
                 f = self.outputs(
                     x[lane].clone(),

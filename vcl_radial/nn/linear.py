@@ -28,7 +28,7 @@ class BayesianLinear(LayerWithKind):
     """
 
     draws_of: Callable[[Tensor], Tensor | None] | None = None
-    """Where set, it gives the output for an input instead of a draw; see `nn.shared_inputs`."""
+    """If set, it computes the output for an input in place of a draw; see `nn.shared_inputs`."""
 
     def __init__(
         self,

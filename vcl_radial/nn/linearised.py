@@ -4,11 +4,11 @@
     E f_c(x) = f_c(x; m),    Var f_c(x) = sum_i J_ci(x)^2 s_i^2
 
 (Rudner et al. 2022, section 3, with the diagonal of the covariance only). A draw takes one pass in
-forward mode, whatever the posterior. The variance takes the weights as uncorrelated under q, which
-is exact for a radial group, since its direction is uniform. The derivative of an output in a linear
-layer's weight is the outer product of the gradient g_c at the layer's output and the layer's input
-a. So its part of the variance is (g_c^2)' S (a^2), with S the matrix of the layer's variances: no
-Jacobian is stored.
+forward mode, whatever the posterior. The variance assumes that the weights are uncorrelated under
+q, which is exact for a radial group because its direction is uniform. The derivative of an output
+in the weight of a linear layer is the outer product of the gradient g_c at the layer's output and
+the layer's input a. The layer therefore adds (g_c^2)' S (a^2) to the variance, with S the matrix of
+the layer's variances: no Jacobian is stored.
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ def output_moments(network: nn.Module, call: Callable[[], Tensor]) -> Moments:
             output.dim() != 2 for _, _, output in calls
         ):
             raise UserError(
-                "a network is linearised where each layer is called once, with one vector for each "
-                "point"
+                "a network can be linearised only if each layer is called once, with one vector "
+                "for each point"
             )
         with torch.set_grad_enabled(differentiable):
             per_unit = [_variances(cast(BayesianLinear, layer), x) for layer, x, _ in calls]
@@ -93,7 +93,7 @@ def output_moments(network: nn.Module, call: Callable[[], Tensor]) -> Moments:
 
 
 def _variances(layer: BayesianLinear, inputs: Tensor) -> Tensor:
-    """The variance of a layer's units by the noise of its weights, S (a^2), `[B, out]`."""
+    """The variance of a layer's outputs from the noise of its weights, S (a^2), `[B, out]`."""
     noises = [block.weight_noise().square() for block in layer.weights.posterior_blocks()]
     weight, bias = layer.weights.split(noises)
     added = inputs.square() @ weight.mT

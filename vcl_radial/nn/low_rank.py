@@ -15,8 +15,8 @@ from vcl_radial.posteriors.correlated import Correlated
 START = 0.1
 """The initial root mean square of a factor, which is the length of each row of U.
 
-At U = 0 the KL and the likelihood have no slope in U, so that it would stay 0. With this length the
-precision along each row is 1 % above the diagonal one.
+At U = 0 the gradients of the KL and of the likelihood in U are 0, so that U would stay 0. With this
+length, the precision along a row is 1 % above the diagonal one.
 """
 
 _SEED = 0
@@ -26,11 +26,11 @@ class LowRankBlock(PosteriorBlock):
     """A `PosteriorBlock` of a family with a factor U = factor / sqrt(D).
 
     The parameter `factor` has shape `[groups, R, D]`, R at most D, and is carried like mean and
-    scale. Its entries are of order 1 where weights are correlated, whatever D is: a step of Adam
-    changes the length of a row of U by about the learning rate, as it does the log of a scale. With
-    U as the parameter, gradient noise would let its rows grow sqrt(D) times as fast.
+    scale. Its entries are of order 1 for correlated weights, whatever D is: a step of Adam changes
+    the length of a row of U by about the learning rate, as it changes the log of a scale. With U as
+    the parameter, gradient noise would make its rows grow sqrt(D) times as fast.
 
-    The factor starts at normal numbers of a fixed seed: the global generator does not change, so
+    The factor starts at normal numbers from a fixed seed: the global generator does not change, so
     that the means start as in any other family.
     """
 
@@ -69,7 +69,7 @@ class LowRankBlock(PosteriorBlock):
 
     @torch.no_grad()
     def hold_scale(self, on: bool) -> None:
-        """Switch on or off that draws without gradient share one scale and root."""
+        """Set whether draws without gradient share one computed scale and root."""
         self._held_posterior = self.posterior.to_prior() if on else None
 
     def weight_noise(self) -> Tensor:

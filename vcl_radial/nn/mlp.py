@@ -29,11 +29,11 @@ class MLP(nn.Module):
         classes: outputs of a head.
         hidden: units of each hidden layer.
         multi_head: whether each task has a head, instead of one head for all.
-        posterior: settings of the variational family of all weights, or just its name or class;
+        posterior: settings of the variational family of all weights, or only its name or class;
             None or "none" for point estimates.
         point_heads: whether the heads have point estimates, whatever the body has.
-        precision: "bfloat16" computes the products of the body in that type (autocast); weights, KL
-            and the head stay as they are.
+        precision: "bfloat16" computes the products of the body in bfloat16 (autocast); weights, KL
+            and heads do not change.
         dropout: probability of `MCDropout` before every layer, the first one and the head too.
     """
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 
 def features_in(body: Callable[[Tensor], Tensor], x: Tensor, *, bfloat16: bool) -> Tensor:
-    """The features of a body, in the type of x; with `bfloat16` its products have that type.
+    """The features of a body, in the type of x; with `bfloat16` it computes products in bfloat16.
 
     Heads stay in the type of x: logits of 8 bits would have ties between inputs.
     """

@@ -9,7 +9,7 @@
 The paper writes double grouping as a product of the densities of rows and columns. Here, as in its
 authors' code, a layer's weight is the product, entry by entry, of a row factor and a column factor.
 Each factor is an RDP with its own prior, and their divergences add up. Biases have a mean-field
-Gaussian posterior in both.
+Gaussian posterior in both implementations.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class RDPSettings:
 
     Attributes:
         grouping: "row", "column" or "double".
-        initial_noise: the standard deviation tau of one weight's noise at the start, along the
-            radius and across it; the default is that of a Gaussian at rho = -6.
+        initial_noise: the initial standard deviation tau of one weight's noise, along the radius
+            and across it; the default is the noise of a Gaussian at rho = -6.
         prior_scale: scale gamma of the first prior; see `HalfCauchyPrior`.
         prior_length: A_D(kappa_p), the length of the mean of a direction under the first prior, in
             [0, 1); at 0 directions are uniform. The paper gives no value of kappa_p (Eqs. 5 and
@@ -58,7 +58,7 @@ class RDPSettings:
     prior_length: float = 0.9
 
     def __post_init__(self) -> None:
-        """Check the values that no tensor operation would refuse."""
+        """Check values that no tensor operation would reject."""
         if self.grouping not in RDP.groupings:
             raise bad_value(
                 "grouping",
@@ -89,8 +89,8 @@ class RDPBlock(ModuleWithKind):
     """An `RDP` over groups `[groups, D]`, and its prior.
 
     The concentration is exp(log_concentration), the scales of the factors are softplus(rho). The
-    prior starts as the `HalfCauchyPrior`; `consolidate` makes the posterior the prior. Both travel
-    in the state dict.
+    prior starts as the `HalfCauchyPrior`; `consolidate` makes the posterior the prior. Both are
+    part of the state dict.
 
     Args:
         mean: the initial mean of the groups, `[groups, D]`.
@@ -102,7 +102,7 @@ class RDPBlock(ModuleWithKind):
     """
 
     PARAMETERS: Final = ("direction", "log_concentration", "loc", "rho")
-    """Names of the parameters; the prior's have the prefix `prior_`."""
+    """Names of the parameters; the prior's parameters have the prefix `prior_`."""
 
     direction: nn.Parameter
     log_concentration: nn.Parameter
@@ -163,8 +163,8 @@ class RDPBlock(ModuleWithKind):
     def consolidate(self) -> None:
         """Make the posterior the prior: p(w) <- q(w).
 
-        The direction gets unit length again, which does not change the posterior. An optimiser's
-        steps lengthen it, which would make it harder to turn in each task.
+        The direction is scaled back to unit length, which does not change the posterior. The steps
+        of an optimiser make it longer, and a longer direction turns less in a step.
         """
         if self.direction.requires_grad:
             self.direction.copy_(normalize(self.direction, dim=1))

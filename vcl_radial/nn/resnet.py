@@ -19,7 +19,7 @@ _FEW: Final = 8
 
 
 class ResNet(nn.Module):
-    """Features `[B, 16 channels]` of images `[B, C, H, W]`: mean and maximum over all places.
+    """Features `[B, 16 channels]` of images `[B, C, H, W]`: mean and maximum over all positions.
 
     A convolution of 5x5 and step 2 with C channels, then three residual blocks of 2C, 4C and 8C
     channels (He et al. 2016, Fig. 2, shortcuts of option B). Each halves height and width. With
@@ -77,9 +77,9 @@ class _Block(nn.Module):
         super().__init__()
         self.first = _Convolution(inputs, outputs, 3, 2)
         self.second = _Convolution(outputs, outputs, 3, 1)
-        # With few channels a slice takes every other place, which is the same and slower: with a
-        # step of 2, oneDNN's gradient of 2 to 6 channels writes beyond its memory on processors
-        # with AVX2 only.
+        # With few channels a slice takes every second position, which is equivalent but slower:
+        # with a stride of 2, oneDNN's gradient of 2 to 6 channels writes beyond its memory on
+        # processors with AVX2 only.
         self.slice_step = 2 if inputs < _FEW else 1
         self.shortcut = _Convolution(inputs, outputs, 1, 2 // self.slice_step)
 

@@ -13,12 +13,12 @@ from vcl_radial.nn.weights import VariationalWeights
 
 @torch.no_grad()
 def restarted(network: nn.Module) -> nn.Module:
-    """A copy with another start: the entries of every weight tensor are permuted.
+    """A copy with a new random start: the entries of every weight tensor are permuted.
 
     If the entries are drawn independently from one distribution, every order is equally likely, so
-    that the copy's start has the distribution of the network's start, whatever that is. The means
-    of a posterior are permuted; its scales and its prior are those of a first task. Future heads
-    of a `MultiHead` get another start too. Frozen parameters do not change.
+    the start of the copy has the same distribution as the start of the network. The means of a
+    posterior are permuted; its scales and its prior are the same as before a first task. Future
+    heads of a `MultiHead` get a new start too. Frozen parameters do not change.
 
     Args:
         network: any network; it does not change.

@@ -1,21 +1,23 @@
 """Outputs of a first layer under draws of its weights, without drawing them.
 
-The prediction of a point needs the distribution of its outputs under the posterior, not the
-dependence between outputs of different points. For a linear layer y = W x + b with a fixed input x,
+The prediction for a point needs the distribution of its outputs under the posterior, and not the
+dependence between the outputs of different points. For a linear layer y = W x + b with a fixed
+input x,
 the J outputs under a location-scale family with normal directions are exactly
 
     y_j = mean_j x + b_j + sd_j(x) noise_j,    sd_j(x)^2 = sum_i s_ji^2 x_i^2 + s_j^2
 
-with s the scales of the weights, and of the bias where it is in the same group, because the
-directions along which x projects the weights of different outputs are orthogonal. The noise is
+with s the scales of the weights, and of the bias if it is in the same group. This holds because x
+projects the weights of different outputs on orthogonal directions. The noise is
 
     Gaussian:  n_j ~ N(0, 1)
     radial:    r n_j / sqrt(sum_k n_k^2 + c),    r ~ N(0, 1),   c ~ chi-square(D - m)
 
-where k counts the m outputs whose weights share the group of D weights, and its radius. A bias in
-its own group is drawn as usual. So two products with x serve all draws, and a draw costs J normals.
-All points share the normals: each point's outputs have the distribution that draws of the weights
-give, while outputs of two points depend on each other as if their inputs were parallel.
+where k counts the m outputs whose weights share a group of D weights with one radius. A bias in a
+separate group is drawn as usual. So all draws together need two products with x, and a draw needs J
+normals. All points share the normals: the outputs of one point have exactly the distribution under
+draws of the weights, but the outputs of two points depend on each other as if their inputs were
+parallel.
 """
 
 from __future__ import annotations
@@ -35,10 +37,10 @@ from vcl_radial.posteriors import Gaussian, Radial
 
 @contextmanager
 def shared_inputs(network: nn.Module, x: Tensor) -> Iterator[None]:
-    """Let linear layers with the input x draw their outputs instead of their weights inside.
+    """Inside, let linear layers with the input x draw their outputs instead of their weights.
 
-    It works without gradients only, and where `FirstLayer.serves` the layer. The weights and x must
-    not change inside.
+    It applies only without gradients, and only to layers for which `FirstLayer.serves` is true. The
+    weights and x must not change inside.
 
     Args:
         network: a network with any layers.
@@ -59,15 +61,15 @@ def shared_inputs(network: nn.Module, x: Tensor) -> Iterator[None]:
 
 
 class _SharedInputDraws:
-    """Draws a layer's outputs for the inputs that all draws share; gives None for other inputs."""
+    """Draw a layer's outputs for the inputs that all draws share; return None for other inputs."""
 
     def __init__(self, weights: VariationalWeights, x: Tensor) -> None:
         self.weights, self.x = weights, x
         self.first: FirstLayer | None = None
 
     def __call__(self, x: Tensor) -> Tensor | None:
-        # The inputs are alive, so that no other tensor can have their address. Inputs cut into
-        # pieces do not qualify: a point would have several rows, which share a draw.
+        # The inputs are alive, so no other tensor can have their address. Inputs that were cut into
+        # pieces do not qualify, because a point would have several rows, which share a draw.
         is_shared_input = x.data_ptr() == self.x.data_ptr() and x.numel() == self.x.numel()
         if torch.is_grad_enabled() or not is_shared_input or x.ndim != 2 or len(x) != len(self.x):
             return None

@@ -1,4 +1,4 @@
-"""Modules whose states name their kind, and which refuse the state of another kind."""
+"""Modules whose state names their kind, and which reject a state of another kind."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _POINTS = "point estimates"
 
 
 class ModuleWithKind(nn.Module):
-    """A module whose state names its kind and is refused by a module of another kind.
+    """A module whose state names its kind; a module of another kind rejects the state.
 
     Raises (from `load_state_dict`):
         UserError: The state is of another kind, or names none.
@@ -38,7 +38,7 @@ class ModuleWithKind(nn.Module):
 
 
 class LayerWithKind(nn.Module):
-    """A layer with a posterior or with point estimates, which refuses the state of the other kind.
+    """A layer with a posterior or with point estimates, which rejects a state of the other kind.
 
     Raises (from `load_state_dict`):
         UserError: The state is of the other kind, or of another posterior.
@@ -52,7 +52,7 @@ class LayerWithKind(nn.Module):
 
 
 def _kind(state: Mapping[str, Any], prefix: str) -> Any:
-    """The kind in the state of the module with this prefix; None where the state names none."""
+    """The kind in the state of the module with this prefix; None if the state names no kind."""
     extra = state.get(f"{prefix}_extra_state")
     return extra.get("kind") if isinstance(extra, Mapping) else None
 

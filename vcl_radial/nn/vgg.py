@@ -22,10 +22,10 @@ _BLOCKS: Final = ((1, 2), (2, 2), (4, 3), (8, 3), (8, 3))
 class VGG(nn.Module):
     """Thirteen convolutions of 3x3 in five blocks, and an output head on their global pool.
 
-    In place of VGG-16's fully connected layers, mean and maximum over all places of the last
+    In place of VGG-16's fully connected layers, mean and maximum over all positions of the last
     block's channels are concatenated (Farquhar et al. 2020, Appendix D.1): `16 * channels` features
-    for any size of the images. Max pooling separates the blocks. With C channels the blocks'
-    outputs have C, 2C, 4C, 8C and 8C.
+    for any size of the images. Max pooling separates the blocks. The outputs of the blocks have C,
+    2C, 4C, 8C and 8C channels.
 
     | channels | weights    | what for                                                            |
     | -------- | ---------- | ------------------------------------------------------------------- |
@@ -37,12 +37,12 @@ class VGG(nn.Module):
     Args:
         channels: C, the channels of the first block.
         classes: outputs of a head.
-        posterior: settings of the variational family of all weights, or just its name;
+        posterior: settings of the variational family of all weights, or only its name;
             None or "none" for point estimates.
-        first_stride: step of the first convolution. The text of the paper has VGG-16's 1, its
-            published code 2, at a quarter of the work.
-        precision: "bfloat16" computes the products of the body in that type (autocast); weights, KL
-            and the head stay as they are.
+        first_stride: stride of the first convolution. It is 1 in the text of the paper, as in
+            VGG-16, and 2 in the published code, which takes a quarter of the operations.
+        precision: "bfloat16" computes the products of the body in bfloat16 (autocast); weights, KL
+            and heads do not change.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class VGG(nn.Module):
         x = x.contiguous(memory_format=torch.channels_last)
         for k, block in enumerate(self.blocks):
             if k:
-                # A last row or column without a partner is kept, so that small images pass too.
+                # The last row or column of an odd size is kept, so that small images are possible.
                 x = max_pool2d(x, 2, ceil_mode=True)
             for layer in block:  # type: ignore[attr-defined]
                 x = relu(layer(x), inplace=True)

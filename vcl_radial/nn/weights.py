@@ -46,7 +46,7 @@ class PosteriorSettings:
     rank: int = 8
 
     def __post_init__(self) -> None:
-        """Check the values that no tensor operation would refuse."""
+        """Check values that no tensor operation would reject."""
         cls = family(self.family)
         if self.grouping not in cls.groupings:
             raise bad_value(
@@ -101,7 +101,7 @@ class LayerSettings(Protocol):
 def drawn_by(
     layers: Sequence[VariationalWeights], make: Callable[[VariationalWeights], Callable[[], Layer]]
 ) -> Iterator[None]:
-    """Replace the draws of layers by made samplers inside, where gradients are enabled."""
+    """Inside, replace the draws of layers by samplers, where gradients are enabled."""
     samplers = [layer.sampler for layer in layers]
     for layer in layers:
         layer.sampler = make(layer)
@@ -114,7 +114,7 @@ def drawn_by(
 
 @contextmanager
 def at_means(network: nn.Module) -> Iterator[None]:
-    """Let layers use their means instead of draws inside, where gradients are enabled."""
+    """Inside, let layers use their means instead of draws, where gradients are enabled."""
     layers = [m for m in network.modules() if isinstance(m, VariationalWeights)]
     with drawn_by(layers, lambda layer: layer.mean):
         yield
@@ -122,7 +122,7 @@ def at_means(network: nn.Module) -> Iterator[None]:
 
 @contextmanager
 def held_scales(network: nn.Module) -> Iterator[None]:
-    """Let draws without gradient share their scales inside; the weights must not change."""
+    """Inside, let draws without gradient share their scales; the weights must not change."""
     blocks = [module for module in network.modules() if isinstance(module, PosteriorBlock)]
     for block in blocks:
         block.hold_scale(True)
@@ -147,7 +147,7 @@ class VariationalWeights(ModuleWithKind):
     """
 
     sampler: Callable[[], Layer] | None = None
-    """Where set, it draws instead of the posterior when gradients are enabled."""
+    """If set, it draws the weights in place of the posterior when gradients are enabled."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None, settings: PosteriorSettings) -> None:
         super().__init__()
@@ -171,7 +171,7 @@ class VariationalWeights(ModuleWithKind):
     def all_in_blocks(self) -> bool:
         """Whether `posterior_blocks` hold all weights, and the KL is the sum of the blocks' KLs.
 
-        It is so unless a derived class defines its own draws or its own KL.
+        A derived class that overrides the draws or the KL makes it false.
         """
         kind, base = type(self), VariationalWeights
         return all(getattr(kind, name) is getattr(base, name) for name in _BY_BLOCKS)
@@ -183,7 +183,7 @@ class VariationalWeights(ModuleWithKind):
         return self.all_in_blocks and all(block.family.uncorrelated for block in blocks)
 
     def posterior_blocks(self) -> list[PosteriorBlock]:
-        """The blocks of groups of the layer; empty where a derived class makes none."""
+        """The blocks of groups of the layer; empty if a derived class makes none."""
         return list(cast(Iterable[PosteriorBlock], self._modules.get("blocks", ())))
 
     def sample(self) -> Layer:
@@ -210,6 +210,6 @@ class VariationalWeights(ModuleWithKind):
             block.consolidate()
 
     def restart_noise(self) -> None:
-        """Reset all noise to its size before the first task; the means stay."""
+        """Reset all noise to its size before the first task; the means do not change."""
         for block in self.posterior_blocks():
             block.restart_noise()

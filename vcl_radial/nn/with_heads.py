@@ -1,4 +1,4 @@
-"""The user's own body with an output head for each task, or one for all."""
+"""A user's body with an output head for each task, or one head for all."""
 
 from __future__ import annotations
 
@@ -20,19 +20,20 @@ from vcl_radial.posteriors import Posterior
 
 
 class WithHeads(nn.Module):
-    """Logits head_task(body(x)) of any network that gives features.
+    """Logits head_task(body(x)) from any network that returns features.
 
     Args:
         body: maps inputs `[B, *shape]` to features `[B, F]`. Its linear layers and convolutions get
-            the posterior (see `vcl_radial.nn.convert.to_bayesian`); the rest stays as it is. A body
-            without parameters needs a single head, which alone has a posterior then.
+            the posterior (see `vcl_radial.nn.convert.to_bayesian`); other modules do not change. A
+            body without parameters needs a single head, which is then the only part with a
+            posterior.
         shape: shape of one input.
         classes: outputs of a head.
         multi_head: whether each task has a head, instead of one head for all.
-        posterior: settings of the variational family of all weights, or just its name or class;
+        posterior: settings of the variational family of all weights, or only its name or class;
             None or "none" for point estimates.
         point_heads: whether the heads have point estimates, whatever the body has.
-        precision: "bfloat16" computes the products of the body in that type (autocast).
+        precision: "bfloat16" computes the products of the body in bfloat16 (autocast).
 
     Raises:
         UserError: The body's outputs are not features, or the body cannot be converted.
