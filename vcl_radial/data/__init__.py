@@ -1,1 +1,1 @@
-"""Data that the tracks learn from: image streams and photographs."""
+"""Training and test data of the tracks: image streams, photographs and tables."""

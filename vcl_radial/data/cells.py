@@ -1,7 +1,7 @@
 """The cells of a table: plain numbers, missing values, and numbers as other programs write them.
 
-A cell that may be a number but is not one in plain ASCII never counts as a text, which would turn a
-column of numbers into one input for each of its values.
+A cell that may be a number, but not in plain ASCII, never counts as a text: a text would turn a
+column of numbers into one input per value.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ def is_missing(text: str) -> bool:
 def may_be_number(text: str) -> bool:
     """Whether a locale, a spreadsheet or a programming language may write a number like this.
 
-    Beside digits there may be separators of groups of three digits, a decimal mark and an exponent,
-    and around them signs, brackets, spaces, a currency or a per cent sign.
+    In addition to digits, there may be separators of groups of three digits, a decimal mark and an
+    exponent, surrounded by signs, brackets, spaces, a currency or a per cent sign.
     """
     normal = unicodedata.normalize("NFKC", text.replace("´", "'"))
     kinds = [(c, unicodedata.category(c)) for c in normal]

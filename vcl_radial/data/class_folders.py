@@ -1,4 +1,4 @@
-"""Class folders of images: which folders are parts of a data set, and the files of each class.
+"""Class folders of images: find the parts of a data set and the files of each class.
 
 Links are followed. A real folder is entered once, and a real file belongs to one class of one part,
 so that no link can put test images among the training images.
@@ -29,7 +29,7 @@ PARTS: Final = ("train", "validation", "test")
 """Parts of a data set."""
 
 _REST: Final = "__MACOSX"
-"""Folder that an archive of macOS has beside its contents."""
+"""Folder that an archive of macOS contains in addition to its contents."""
 
 Classes = dict[str, Path]
 """Class folders by the names of their classes."""
@@ -156,7 +156,7 @@ def find_files(root: Path, parts: Sequence[Classes]) -> tuple[list[Files], list[
 
 
 def _check_no_classes(root: Path, folder: Path, folders: list[str], groups: list[set[str]]) -> None:
-    """Raise if folders in a class have names of parts, of classes or of folders in other classes.
+    """Raise if folders in a class are named like parts, classes or folders in other classes.
 
     Args:
         root: folder of the data set.
@@ -189,7 +189,7 @@ def _check_filled(classes: Classes, files: Files) -> None:
 
 
 def _walk(folder: Path, owners: _Owners) -> Iterator[tuple[list[str], list[Path]]]:
-    """Names of folders, and files, in a class folder and in each folder inside it, in order."""
+    """Yield the folder names and files of a class folder and of all folders inside it."""
     for root, folders, files in os.walk(folder, onerror=_not_read, followlinks=True):
         inner = [path for name in _visible(folders) if not _leads_up(path := Path(root, name))]
         folders[:] = [path.name for path in inner if _is_new(path, folder, owners)]

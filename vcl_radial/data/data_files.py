@@ -104,7 +104,7 @@ def _checksum(paths: tuple[Path, ...], stats: tuple[tuple[int, ...], ...]) -> st
     content = hashlib.sha256()
     for path in paths:
         content.update(path.name.encode() + b"\0")
-        # Decompressed: the header of a .gz file has the time of the compression.
+        # The decompressed bytes, because the header of a .gz file contains the time of compression.
         with data_errors(path), open_data(path) as file:
             while piece := file.read(1 << 20):
                 content.update(piece)
@@ -165,7 +165,7 @@ def published_files(dataset: str, data_dir: Path | None) -> dict[str, Path] | No
 
 
 def folder_name(dataset: str, data_dir: Path | None) -> str | None:
-    """Return the name of the folder if it is the data set; None for a set with its own name.
+    """Return the name of the folder if it defines the data set; None for a data set with a name.
 
     Raises:
         UserError: No folder was named, or it does not exist.
@@ -199,7 +199,7 @@ def checked_folder(folder: str | Path | None) -> Path | None:
 def idx_files(folder: Path) -> dict[str, Path]:
     """Return the paths of the files of `IDX_NAMES` that are in a folder.
 
-    A compressed file goes before a plain one, which was extracted from it, perhaps incompletely.
+    A compressed file takes precedence over a plain file, which may be an incomplete extraction.
     """
     paths = ((name, folder / f"{name}{suffix}") for suffix in ("", ".gz") for name in IDX_NAMES)
     return {name: path for name, path in paths if path.is_file()}

@@ -1,4 +1,4 @@
-"""Pictures decoded from files: several at a time, in order, with progress."""
+"""Decode pictures from files: several at a time, in order, with progress."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def processors() -> int:
 def decoded(
     function: Callable[[S], T], items: Sequence[S], jobs: int, title: str, report: ReportProgress
 ) -> Generator[T, None, None]:
-    """The function of each item, in order, with a progress bar, or lines without a terminal.
+    """Yield the function of each item, in order, with a progress bar, or lines without a terminal.
 
     Args:
         function: decodes an item.

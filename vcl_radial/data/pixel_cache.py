@@ -1,4 +1,4 @@
-"""Pictures decoded once, into one file of pixels that is mapped into memory.
+"""A cache of decoded pictures: one file of pixels that is mapped into memory.
 
     <cache>/<family>-<fingerprint>.npy     uint8 [N, 3, H, W]
                                   .json    checksum; which pictures are unreadable
@@ -118,7 +118,7 @@ def digest(content: Any) -> str:
 
 
 def _build(path: Path, shape: tuple[int, ...], pictures: Iterable[Pixels | str]) -> None:
-    """Write pixels picture by picture, and name the file when it is complete; earlier ones go."""
+    """Write pixels picture by picture; rename the complete file, and delete older files."""
     needed, free = prod(shape), shutil.disk_usage(path.parent).free
     if free < needed:
         raise UserError(
@@ -127,10 +127,10 @@ def _build(path: Path, shape: tuple[int, ...], pictures: Iterable[Pixels | str])
             at=path.parent,
         )
     unreadable: dict[int, str] = {}
-    unnamed = _beside(path, "partial")  # of nobody else, who would hold the lock
+    unnamed = _beside(path, "partial")  # no other process writes it, because this one has the lock
     try:
         with unnamed.open("wb") as file:
-            # Not through a map: a disk that is full would end the process without a word.
+            # Not through a memory map: a full disk would end the process without a message.
             header = {"descr": "|u1", "fortran_order": False, "shape": shape}
             np.lib.format.write_array_header_1_0(file, header)
             for number, pixels in enumerate(pictures):

@@ -98,7 +98,7 @@ class RegressionData:
 
     @cached_property
     def checksum(self) -> str:
-        """Checksum of rows and splits, which tells results of different data apart."""
+        """Checksum of rows and splits, which distinguishes results of different data."""
         rows = (rows for split in self.splits for rows in (split.train, split.test))
         return tensors_checksum(self.x, self.y, *rows)
 

@@ -1,7 +1,7 @@
 """Fixed features: the inputs of a model that is linear in its weights.
 
-They may look at the inputs of the first task before training, and at no label. A body that learns
-the first task is the exception.
+They may use the inputs of the first task before training, but no labels. A body that learns the
+first task is the exception.
 """
 
 from vcl_radial.features.base import Features

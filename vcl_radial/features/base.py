@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from torch import Tensor, nn
 
 InputsOf = Callable[[], Iterable[Tensor]]
-"""Gives all inputs of a task in batches `[B, ...]` at every call."""
+"""Returns all inputs of a task, in batches `[B, ...]`, at every call."""
 
 
 class Features(nn.Module, ABC):
@@ -21,7 +21,7 @@ class Features(nn.Module, ABC):
     size: int
 
     def fit(self, inputs: InputsOf) -> None:
-        """Look at the first task's inputs before training.
+        """Fit the map to the first task's inputs, before training.
 
         Raises:
             UserError: The map does not take such inputs.

@@ -1,4 +1,4 @@
-"""The body of a network as features, with its initial weights or those of the first task."""
+"""The body of a network as features, with its initial weights or its first task's weights."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _LINEAR = nn.Linear | BayesianLinear
 
 
 class Body(Features):
-    """The features that a network gives to its heads, under its present weights.
+    """The inputs of a network's heads as features, under its current weights.
 
-    Weights with a posterior are at the posterior's mean.
+    Weights with a posterior have the value of the posterior's mean.
 
     Args:
         network: a network; its heads are removed.
@@ -44,7 +44,7 @@ class Body(Features):
 class FirstTaskBody(Body):
     """The features of a network's body with the weights that it learned on the first task.
 
-    Its weights are trained until `hold`, with the removed head.
+    The weights are trained, with the removed head, until `hold` is called.
 
     Attributes:
         held: whether the weights are fixed.
@@ -77,7 +77,7 @@ class FirstTaskBody(Body):
         self._rest()
 
     def _rest(self) -> None:
-        """Freeze trainable weights while they are held; afterwards unfreeze only those."""
+        """Freeze trainable weights while they are held; afterwards unfreeze only these weights."""
         if self.held:
             self._resting += [weight for weight in self.parameters() if weight.requires_grad]
         for weight in self._resting:

@@ -19,7 +19,7 @@ PATCHES = 100_000
 """Number of patches that the whitening uses."""
 
 _CHUNK = 32
-"""Images at a time; their responses fit into the caches."""
+"""Number of images at a time; their responses fit into the CPU's caches."""
 
 _CONTRAST = 0.3
 _RIDGE = 0.1
@@ -29,11 +29,11 @@ _THRESHOLD = 0.5
 class Patches(Features):
     """phi(x) = sqrt(mean over a cell of max(0, f'u - 1/2)) for whitened patches u of an image.
 
-    u = V (p / std(p) - mean) for a patch p less its mean, with 0.3 added to its deviation; V is the
-    inverse root of the covariance of such patches plus 0.1 (ZCA). The filters f are random patches
-    of the first task's images in these coordinates, of length 1; no label is used. A cell is one of
-    `pool` x `pool` of the image. With `mirror`, phi is the mean over an image and its mirror image,
-    for classes that a mirror does not change.
+    u = V (p / std(p) - mean) for a patch p minus its mean, with 0.3 added to its deviation; V is
+    the inverse root of the covariance of such patches plus 0.1 (ZCA). The filters f are random
+    patches of the first task's images in these coordinates, scaled to length 1; no label is used.
+    An image has `pool` x `pool` cells. With `mirror`, phi is the mean over an image and its mirror
+    image, for classes that do not change under reflection.
 
     Args:
         shape: shape of an input: an image (C, H, W), or (n,) for a flat square of one or three
@@ -79,7 +79,7 @@ class Patches(Features):
         self.register_buffer("scale", torch.ones(()))
 
     def fit(self, inputs: InputsOf) -> None:
-        """Take filters from the images; the seed drawn at the start selects them."""
+        """Select filters from the images, with the seed that was drawn at the start."""
         images = torch.cat([x.cpu() for x in inputs()]).float().reshape(-1, *self.shape)
         draw = torch.Generator().manual_seed(int(self.seed))
         images = images[torch.randperm(len(images), generator=draw)[:IMAGES]]

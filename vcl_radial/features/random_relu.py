@@ -12,7 +12,7 @@ class RandomReLU(Features):
     """phi(x) = max(0, W (z(x) - m) / s + b), with W ~ N(0, 1 / d) and b ~ U(-1, 1) drawn once.
 
     z(x) are d other features, such as the inputs; m and s are the mean and the standard deviation
-    of all their values over the first task, 0 and 1 before it. W stays as drawn, so that a seed
+    of all their values over the first task, and 0 and 1 before it. W never changes, so that a seed
     determines it; b includes m.
 
     Args:

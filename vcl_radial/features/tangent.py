@@ -1,19 +1,19 @@
-"""The tangent features of a body: a model that is linear in weights around the body's start.
+"""The tangent features of a body: a model that is linear in changes of the initial weights.
 
-Instead of the body's weights, each output of a head moves its own copy of them, along m random
+Every output of a head has a separate copy of the body's weights, which changes along m random
 directions of rank one in every layer,
 
     W_l = W_l0 + sum_k v_lk a_lk b_lk',    a_lk ~ N(0, I),   b_lk ~ N(0, I)
 
-and the network is linear in v, as it is to first order around the start (Jacot, Gabriel and Hongler
-2018; Lee et al. 2019): with phi the body and a fixed readout u ~ N(0, I / H) of its H outputs,
+and the network is expanded to first order in v around the start (Jacot, Gabriel and Hongler 2018;
+Lee et al. 2019): with phi the body and a fixed readout u ~ N(0, I / H) of its H outputs,
 
     f(x) = w' phi(x) + sum_lk v_lk t_lk(x),    t_lk = (a_lk' g_l) (b_lk' h_l)
 
-for the layer's input h_l and the gradient g_l of u' phi at its output, summed over places for a
-convolution. So w and v have the head's conjugate posterior, and the body stays fixed under the
-statistics of earlier tasks. On average over the directions t_l(x)' t_l(z) / m is the layer's part
-of the neural tangent kernel, <g_l(x), g_l(z)> <h_l(x), h_l(z)> for a linear layer.
+for the layer's input h_l and the gradient g_l of u' phi at its output, summed over positions for a
+convolution. So w and v have the head's conjugate posterior, and the body does not change, so that
+the statistics of earlier tasks stay valid. On average over the directions, t_l(x)' t_l(z) / m is
+the layer's part of the neural tangent kernel, <g_l(x), g_l(z)> <h_l(x), h_l(z)> for a linear layer.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ from vcl_radial.nn.calls import recorded_calls
 class Tangent(Body):
     """phi(x) and t_l(x) of every linear layer and convolution, `[B, H + m L]`.
 
-    phi, and the t of each layer, are scaled to a mean square length of 1 over the first task's
-    inputs, so that all layers weigh the same. A bias is a weight of an input 1.
+    phi, and the t of each layer, are scaled to a mean squared length of 1 over the first task's
+    inputs, so that all layers have the same weight. A bias is a weight of an input 1.
 
     Args:
         network: a network of point estimates; its heads are removed.

@@ -1,1 +1,1 @@
-"""The edges to other packages, which are not needed to use the suite."""
+"""Integrations with optional packages."""

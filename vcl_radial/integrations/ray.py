@@ -35,8 +35,8 @@ class OnRay:
     """A factory of the executor of a Ray cluster.
 
     Attributes:
-        address: HOST:PORT of a running cluster; None for the one that Ray finds, or a new one.
-        jobs: number of jobs at a time; None for as many as the cluster has room for.
+        address: HOST:PORT of a running cluster; None for the cluster that Ray finds, or a new one.
+        jobs: number of jobs at a time; None for as many as fit into the cluster.
         cpus: CPU cores and threads per job.
         gpus: GPUs per job; with a fraction several jobs share one.
     """
@@ -59,9 +59,10 @@ class OnRay:
 class RayExecutor:
     """Runs jobs as tasks of Ray; if a node dies, the outcome of its runs is "lost".
 
-    It uses the running cluster at an address, else the one that Ray finds ($RAY_ADDRESS, or a
-    cluster on this machine), else it starts one. Each node needs this package, the methods, and
-    the data (`data_dir` or $VCL_RADIAL_DATA there, else they are downloaded).
+    It uses the running cluster at an address, otherwise the cluster that Ray finds ($RAY_ADDRESS,
+    or a cluster on this machine), otherwise it starts one. Each node needs this package, the
+    methods, and the data (`data_dir` or $VCL_RADIAL_DATA on the node; otherwise they are
+    downloaded).
 
     Args:
         track: the track of the runs.
@@ -168,7 +169,7 @@ def check_reachable(address: str | None) -> None:
 
 
 def _init(ray: Any, address: str | None) -> None:
-    """Connect to a cluster, else start one that only this machine can reach."""
+    """Connect to a cluster, or start one that only this machine can reach."""
     from ray._private import ray_constants, services
     from ray.job_config import JobConfig
 
@@ -190,7 +191,7 @@ def _init(ray: Any, address: str | None) -> None:
 
 
 def _on_node(folders: Sequence[str], work: bytes, files: Files) -> tuple[list[RunOutcome], Files]:
-    """Carry out a job on a node, in a temporary folder.
+    """Run a job on a node, in a temporary folder.
 
     Args:
         folders: the sender's `sys.path`; the last entries are folders of a user's files.

@@ -1,4 +1,4 @@
-"""A score of how clearly numbers form two clusters beside a threshold."""
+"""A score for the separation of numbers into two clusters around a threshold."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 def bimodality_gap_fraction(
     values: Sequence[float], cut: float, counts: Sequence[float] | None = None
 ) -> float:
-    """The share of numbers in the middle third between the two medians beside a threshold.
+    """The share of numbers in the middle third between the medians below and above a threshold.
 
     Args:
         values: the numbers, or the middles of a histogram's bars.

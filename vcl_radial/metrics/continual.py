@@ -85,9 +85,9 @@ def forgetting(tidy: pd.DataFrame, metric: str = "accuracy") -> float | None:
         F = 1/(T-1) Σ_{j<T} ( max_{i = j..T-1} R[i, j] - R[T, j] )
 
     Chaudhry et al., "Riemannian walk for incremental learning" (ECCV 2018), their F_k with k = T.
-    They take the maximum over i = 1..T-1; here it starts at i = j, because what a head scores
-    before its task was trained is luck, not knowledge that could be forgotten. Negative: old tasks
-    improved.
+    They take the maximum over i = 1..T-1. Here it starts at i = j, because the score of a head
+    before its task was trained is luck, not knowledge that can be forgotten. A negative value means
+    that old tasks improved.
 
     Args:
         tidy: The tidy table of one run.
@@ -112,7 +112,7 @@ def learning_accuracy(tidy: pd.DataFrame) -> float | None:
         LA = 1/T Σ_j R[j, j] = ACC - (T-1)/T BWT
 
     Riemer et al., "Learning to learn without forgetting" (ICLR 2019), who call it learning
-    accuracy. It tells a network that kept little from one that learnt little.
+    accuracy. It distinguishes a network that forgot much from a network that learnt little.
 
     Args:
         tidy: The tidy table of one run.
@@ -160,8 +160,8 @@ def forward_transfer(tidy: pd.DataFrame) -> float | None:
 
     It has a meaning only where all tasks share their outputs. With a head for each task, R[j-1, j]
     and R[0, j] are both the accuracies of a head that was never trained: their difference is the
-    noise of its random weights, some points wide, whatever the tasks before. `summary` then leaves
-    it out.
+    noise of its random weights, some points wide, whatever the earlier tasks were. `summary` then
+    leaves it out.
 
     Args:
         tidy: The tidy table of one run.
@@ -185,7 +185,7 @@ def minimum_accuracy(tidy: pd.DataFrame) -> float | None:
         min-ACC = 1/(T-1) Σ_{j<T} min_{i = j+1..T} R[i, j]
 
     De Lange et al., "Continual evaluation for lifelong learning" (ICLR 2023), who look at every
-    iteration. This function looks at the ends of tasks only, so it misses dips within a task.
+    iteration. This function evaluates only at the ends of tasks, so it misses dips within a task.
 
     Args:
         tidy: The tidy table of one run.
@@ -204,7 +204,7 @@ def minimum_accuracy(tidy: pd.DataFrame) -> float | None:
 
 
 def recency_bias(tidy: pd.DataFrame) -> float | None:
-    """Share of the images of earlier tasks that the final network takes for the newest task.
+    """Share of images of earlier tasks that the final network assigns to the newest task.
 
         1/(T-1) Σ_{j<T} N[T, j]
 

@@ -3,7 +3,7 @@
     t = (mean - 0) / error,    t ~ Student's distribution with `degrees` of freedom
 
 `estimate_over_splits` has the corrected resampled variance of Nadeau and Bengio ("Inference for the
-Generalization Error", 2003), `welch` the two means with variances of their own of Welch (1947).
+Generalization Error", 2003), `welch` the test of Welch (1947) for two means with unequal variances.
 Equivalence is shown by two one-sided tests (Schuirmann 1987).
 """
 

@@ -1,4 +1,4 @@
-"""The test log-likelihood as published code computes it, which is not comparable with ours."""
+"""The test log-likelihood as published code computes it, which is not comparable to ours."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Scores of a screening model: its certainty about a photograph, and how often it is right.
 
-There are two classes: an expert has to see class 1, and not class 0. Photographs are rows. Every
-score takes weights of the rows, one set or many at once: retained photographs and resamples of the
-patients are weights (`vcl_radial.metrics.retention`). scikit-learn's scores, the reference of the
-tests, take one set at a time.
+There are two classes: an expert has to see class 1, but not class 0. Rows are photographs. Every
+score takes one or many sets of row weights at once: retained photographs and resamples of the
+patients are weights (`vcl_radial.metrics.retention`). The scores of scikit-learn, the reference in
+the tests, take one set at a time.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Scores of a screening model that keeps its most certain cases and refers the others.
 
-A retained share is a set of weights: 1 for a retained row, 0 for a referred one. A resample of the
-patients is a set of weights too: how often each was drawn. All scores of
+A retained share is a set of weights: 1 for a retained row, 0 for a referred row. A resample of the
+patients is a set of weights too: the number of times that a patient was drawn. All scores of
 `vcl_radial.metrics.referral` take weights, so the same functions score every share and resample.
 
 Referral: Leibig et al., "Leveraging uncertainty information from deep neural networks for disease
@@ -49,8 +49,8 @@ def retained(rank: Whole, shares: Floats, weights: Floats | None = None) -> Floa
 
         v_i(r) = w_i clip( ( r W - W(rank < rank_i) ) / W(rank = rank_i), 0, 1 )
 
-    Equally uncertain rows are retained in equal parts, the average over their orders. So a sum over
-    retained rows is its expected value, and no score depends on the order of the rows.
+    Equally uncertain rows are retained in equal parts, which is the average over all their orders.
+    So no score depends on the order of the rows.
 
     Args:
         rank: ranks of the rows' uncertainties from `ranks`, `[N]`.
@@ -93,11 +93,11 @@ def retention_areas(
 
         A = ∫_0^1 s(r) dr ≈ 1/K Σ_k s( (k - 1/2) / K ),    K = 20
 
-    s(r) is the score of the most certain share r (`retained`). The mean leaves out shares where it
-    is not defined: the AUROC of one class and the AUPRC without class 1. RETINA's code calls such a
-    share perfect or worthless. So the area of a score that is the same at every share is that
-    score. The weights of `class_balanced` give the balanced form; RETINA's code calls another form
-    balanced: in-domain and shifted data in equal parts.
+    s(r) is the score of the most certain share r (`retained`). The mean leaves out shares where the
+    score is not defined: the AUROC of one class and the AUPRC without class 1. RETINA's code gives
+    such a share the best or the worst score. If a score is equal at every share, its area equals
+    the score. The weights of `class_balanced` give the balanced form; in RETINA's code, balanced
+    means in-domain and shifted data in equal parts.
 
     Args:
         classes: 0 or 1, `[N]`.
@@ -164,8 +164,9 @@ def over_patients(score: Callable[[Floats], Floats], resamples: Floats) -> Estim
 def resampled(patients: NDArray[np.str_], resamples: int, seed: int) -> Floats:
     """The number of times that each row is drawn in a bootstrap over patients.
 
-    As many patients as there are, are drawn with replacement, each with all photographs. The draws
-    depend on the seed and the number of patients alone: two methods see the same patients.
+    A resample draws as many patients as there are, with replacement, and takes all photographs of a
+    patient. The draws depend on the seed and the number of patients alone: two methods have the
+    same resamples.
 
     Returns:
         `[B, N]` for B resamples.

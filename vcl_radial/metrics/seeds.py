@@ -40,10 +40,10 @@ def sign_flip_test(differences: Sequence[float]) -> float:
 
         p = share of the 2^n sign patterns with  |Σ ±d_i| >= |Σ d_i|
 
-    The patterns are counted, not listed: each joins a pattern of the first half of the differences
-    and one of the second, and the sums of the second half are sorted once. `scipy.stats` has this
-    test too (a special case of `permutation_test`), but lists all patterns: with 20 seeds it takes
-    seconds, and a table has hundreds of such tests.
+    The patterns are counted, not listed: a pattern combines a pattern of the first half of the
+    differences with a pattern of the second half, and the sums of the second half are sorted once.
+    `scipy.stats` has this test too (a special case of `permutation_test`), but lists all patterns:
+    with 20 seeds it takes seconds, and a table has hundreds of such tests.
 
     Args:
         differences: One difference per seed, n of them.
@@ -67,12 +67,12 @@ def sign_flip_test(differences: Sequence[float]) -> float:
 
 
 def sign_test(above: int, pairs: int) -> float:
-    """Exact two-sided p-value that one of two is above in a pair with probability 1/2.
+    """Exact two-sided p-value for the hypothesis that the first of a pair is above with p = 1/2.
 
         p = min(1, 2 P(X <= min(above, pairs - above))),    X ~ Binomial(pairs, 1/2)
 
-    It serves where the sign-flip test does not: for more pairs, or where a score is missing on one
-    side and counts as the lower one.
+    Use it where the sign-flip test does not apply: for more pairs, or if a missing score counts as
+    the lower score of a pair.
 
     Args:
         above: number of pairs in which the first is above.
@@ -82,7 +82,7 @@ def sign_test(above: int, pairs: int) -> float:
         The p-value; nan without a pair.
 
     Raises:
-        ValueError: more pairs are above than there are.
+        ValueError: `above` is larger than `pairs`.
     """
     if not 0 <= above <= max(pairs, 0):
         raise ValueError(f"{above} of {pairs} pairs cannot be above")

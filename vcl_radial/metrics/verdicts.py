@@ -1,4 +1,4 @@
-"""Verdicts on published claims, in four words that mean the same on every page."""
+"""Verdicts on published claims, with the same meaning on every page."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ POINTS_OF_ACCURACY = 0.5
 """Margin of equivalence of accuracies, in points."""
 
 NATS = 0.05
-"""Margin of equivalence of log-likelihoods: what a calibrated Gaussian gains when its RMSE falls by
-5 %, the margin of an RMSE."""
+"""Margin of equivalence of log-likelihoods: the gain of a calibrated Gaussian if its RMSE falls by
+5 %, which is the margin of an RMSE."""
 
 
 class Verdict(StrEnum):
@@ -75,7 +75,7 @@ def verdicts_of_family(differences: Sequence[Sequence[float]]) -> list[Verdict]:
 
 
 def side(difference: float, p: float, undecided: str = Verdict.NO_EVIDENCE) -> str:
-    """The position of the first of two by the p of a test: above, below, or undecided."""
+    """Whether a test places the first of two above or below the second, or is undecided."""
     if not p < LEVEL:
         return undecided
     return "above" if difference > 0 else "below"

@@ -1,6 +1,6 @@
 """The step of variational inference in one compiled pass over the weights.
 
-Without a C compiler the suite does the same with PyTorch; `unavailable` gives the reason.
+Without a C compiler, the suite computes the same with PyTorch; `unavailable` gives the reason.
 """
 
 from vcl_radial.native.build import library, unavailable

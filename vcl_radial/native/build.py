@@ -1,8 +1,8 @@
 """Compile the C files of this folder once per machine, and load them.
 
-The library lies in the user's cache folder. Its name has checksums of source, flags, compiler and
-processor, and of its own bytes: a changed or damaged one is built again, and machines that share a
-home folder have a library each.
+The library is in the user's cache folder. Its name contains checksums of source, flags, compiler
+and processor, and of the library's bytes: a changed or damaged library is built again, and machines
+that share a home folder have separate libraries.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ _FLAGS = (
 
 @lru_cache(maxsize=1)
 def library() -> ctypes.CDLL | None:
-    """The compiled library; None where `unavailable` says why."""
+    """The compiled library, or None; `unavailable` gives the reason."""
     return _load()[0]
 
 
 def unavailable() -> str | None:
-    """The reason why there is no library; None where there is one."""
+    """The reason why there is no library; None if there is one."""
     return _load()[1]
 
 
@@ -88,10 +88,10 @@ def _declare_types(native: ctypes.CDLL) -> ctypes.CDLL:
 
 
 def _build(compiler: str) -> Path:
-    """The path of the library; compile it where it is missing or damaged.
+    """The path of the library, which is compiled if it is missing or damaged.
 
     Raises:
-        OSError: It cannot be written, or the folder belongs to another user.
+        OSError: The library cannot be written, or the folder belongs to another user.
     """
     name = f"step-{_fingerprint(compiler)}"
     folder = cache_root()

@@ -1,6 +1,7 @@
 """The functions of `network.c`: the training steps of a small network, many in one call.
 
-Arrays are float32, contiguous and on the CPU; who fills the structures has to keep them alive.
+Arrays are float32, contiguous and on the CPU; the caller that fills the structures must keep the
+arrays alive.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class Layer(Structure):
 
 
 class Network(Structure):
-    """A network, its data, and the steps to make."""
+    """A network, its data, and its training steps."""
 
     _fields_ = (
         ("layers", POINTER(Layer)),
@@ -87,7 +88,7 @@ def scratch(network: Network) -> int:
 
 
 def train(network: Network) -> None:
-    """Make the training steps."""
+    """Run the training steps."""
     native = library()
     assert native is not None
     native.vcl_network_train(byref(network))

@@ -35,7 +35,7 @@ class Factor(Structure):
 
 
 def angles(groups: int, concentration: float, D: int, key: int) -> Tensor:
-    """Angles of von Mises-Fisher draws with their mean, float64; they depend on the key alone."""
+    """Angles between von Mises-Fisher draws and their mean, float64; `key` determines them."""
     native = library()
     assert native is not None
     out = torch.empty(groups, dtype=torch.float64)

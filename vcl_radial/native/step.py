@@ -18,7 +18,7 @@ from vcl_radial.native.build import library
 
 
 class Divergence(IntEnum):
-    """The KL that a gradient belongs to; the values are those of step.c."""
+    """The KL that a gradient belongs to; the values are the same as in step.c."""
 
     NONE = 0
     GAUSSIAN = 1
@@ -41,8 +41,8 @@ class Moments(NamedTuple):
 class Gradient(NamedTuple):
     """The gradient of the mean NLL in the drawn weights and the scale of a block.
 
-    The first weights of each group belong to one tensor, the rest to another, as weight and bias
-    of a layer do.
+    The first weights of each group belong to one tensor and the rest to another, like the weight
+    and the bias of a layer.
     """
 
     first: Tensor
@@ -102,7 +102,7 @@ class _Step(Structure):
 
 
 def serves(*tensors: Tensor) -> bool:
-    """Whether there is a library that can work on tensors like these."""
+    """Whether there is a library that supports these tensors."""
     return library() is not None and all(
         t.dtype == torch.float32 and t.device.type == "cpu" and t.is_contiguous() for t in tensors
     )
@@ -112,7 +112,7 @@ def standard_normal(out: Tensor, generator: torch.Generator | None = None) -> No
     """Fill a tensor with draws from N(0, 1), twice as fast as PyTorch.
 
     The draws depend on one number from the generator (None: the global one), the key of
-    Philox4x32-10 (Salmon et al. 2011); Box and Muller's transform makes normals of its words.
+    Philox4x32-10 (Salmon et al. 2011). The Box-Muller transform turns its output into normals.
     """
     native = library()
     assert native is not None
@@ -160,7 +160,7 @@ class DrawBuffer:
 class AdamBlock:
     """Adam (or AMSGrad) on the mean and rho of a block of groups, both `[groups, D]`.
 
-    The gradient is that of the mean NLL + kl_factor * KL(q || p), with scale = softplus(rho).
+    The objective is mean NLL + kl_factor * KL(q || p), with scale = softplus(rho).
 
     Args:
         mean: the means and their moments.
@@ -185,7 +185,7 @@ class AdamBlock:
         self._summed = mean[0], rho[0], *prior
         self._known_state: tuple[int, ...] | None = None
         self._settings: tuple[tuple[float, float], float, tuple[float, float]] | None = None
-        # Sums per group that a radial KL needs; the step before computes them on the way.
+        # Sums per group that a radial KL needs; the previous step computes them.
         self._sums = torch.empty(groups, 4, dtype=torch.float64)
         radial = divergence is Divergence.RADIAL
         self._step = _Step(
@@ -202,7 +202,7 @@ class AdamBlock:
         self.address = addressof(self._step)
 
     def points_to(self, mean: Tensor, rho: Tensor) -> bool:
-        """Whether this block's addresses are those of this mean and rho."""
+        """Whether this block has the addresses of this mean and rho."""
         addresses = self._step.mean.value, self._step.rho.value
         return addresses == (mean.data_ptr(), rho.data_ptr())
 
@@ -226,7 +226,7 @@ class AdamBlock:
         step.mean.step_size, step.mean.root_correction = mean
         step.rho.step_size, step.rho.root_correction = rho
         step.scale = address = scale.data_ptr()
-        # The sums are valid if no tensor was written since the last step, by PyTorch's counts.
+        # The sums are valid if, by PyTorch's counts, no tensor was written since the last step.
         state = (address, scale._version, *[t._version for t in self._summed])
         step.sums_known = state == self._known_state
         self._known_state = state
@@ -238,7 +238,7 @@ class AdamBlock:
 
 
 def make_steps(blocks: Sequence[AdamBlock]) -> None:
-    """Make the prepared steps without waiting for Python; scale <- softplus(rho)."""
+    """Take the prepared steps in one call; scale <- softplus(rho)."""
     native = library()
     assert native is not None
     addresses = (c_void_p * len(blocks))(*[block.address for block in blocks])

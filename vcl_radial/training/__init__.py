@@ -1,1 +1,1 @@
-"""The trainer under all tracks, and the tasks that it learns from."""
+"""The trainer of all tracks, and its sources of tasks."""

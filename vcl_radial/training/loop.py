@@ -1,4 +1,4 @@
-"""The training of a method on one task, from its beginning to its end."""
+"""The training of a method on one task, from start to end."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from vcl_radial.training.upkeep import NetworkUpkeep
 
 
 def selected(method: Method, points: Batch) -> Batch:
-    """The points of a task that a method trains on; to be called before the task begins."""
+    """The points of a task that a method trains on; call it before the task begins."""
     rows = method.select(lambda: points)
     return points if rows is None else points.at(rows)
 
 
 TrainEpoch = Callable[[int, int], object]
-"""Trains for a warm-up epoch, given its number from 0 and how many there are."""
+"""Trains for a warm-up epoch; the arguments are its number from 0 and the number of epochs."""
 
 
 def warm_up(method: Method, start: Callable[[], object], train: TrainEpoch) -> None:
@@ -109,7 +109,7 @@ class TaskLoop:
         warm_up(self.method, self.start, lambda number, count: self.learn(epoch(), number / count))
 
     def learn(self, batches: Iterable[Batch], progress: float | Callable[[int], float]) -> None:
-        """Make a step on each batch, in training mode.
+        """Take a step on each batch, in training mode.
 
         Args:
             batches: batches of the task.
@@ -130,7 +130,7 @@ class TaskLoop:
         """Check that the last step's loss is a finite number.
 
         Args:
-            moment: the moment of the training, for the message.
+            moment: the point in training, for the message, such as "in epoch 2".
             name: name of the task, for the message; by default its number.
 
         Raises:
@@ -146,7 +146,7 @@ class TaskLoop:
         """Fit the likelihood to all points, and carry the task forward, in evaluation mode.
 
         Args:
-            draws: `samples` and `seed` of the outputs for the fit, if not the method's.
+            draws: `samples` and `seed` of the outputs for the fit; by default the method's.
         """
         self.method.network.eval()
         if self._network is not None:
@@ -162,7 +162,7 @@ class TaskLoop:
         return {"method": self.method.state_dict(), "optimizer": self.optimizer.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Continue from what `state_dict` returned."""
+        """Continue from a state that `state_dict` returned."""
         self.method.load_state_dict(state["method"])
         self.method.forget_caches()
         self.optimizer.load_state_dict(state["optimizer"])

@@ -13,7 +13,7 @@ from vcl_radial.runs.peers import Peers
 
 
 class Epoch(NamedTuple):
-    """A finished epoch, and what was measured in it.
+    """A finished epoch and its measurements.
 
     Attributes:
         task: number of the task, from 0.
@@ -47,7 +47,7 @@ class Losses:
 
     @torch.no_grad()
     def add(self, outputs: Tensor, targets: Tensor) -> None:
-        """Add a step's NLL in the method's objective, and the mean NLL over all outputs."""
+        """Add a step's NLL, as in the method's objective and as a mean over all outputs."""
         method, one = self._method, torch.ones((), device=outputs.device)
         nlls = method.nll(outputs, targets), method.likelihood.nll(outputs, targets)
         self._sums = self._sums.to(outputs.device) + torch.stack([*nlls, one])

@@ -10,8 +10,8 @@ from vcl_radial.system.seeds import seed_of
 Purpose = Literal["task", "begin", "epoch", "end"]
 
 SeedOf = Callable[[Purpose, int, int], int | None]
-"""The seed of a purpose, of a task (from 0) and an epoch (from 0); None draws from the generator as
-it is. "task" is for a whole task, the others are for its parts."""
+"""The seed for a purpose, a task (from 0) and an epoch (from 0); with None the generator is not
+seeded. "task" seeds a whole task, the other purposes seed its parts."""
 
 
 def seeds(seed: int) -> SeedOf:

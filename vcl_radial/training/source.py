@@ -1,4 +1,4 @@
-"""The data that a trainer learns from: one task after another."""
+"""The sources of training data: one task after another."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ class TaskData(Protocol):
         """Every point once, in the order of the data."""
 
     def epoch(self, number: int) -> Iterable[Batch]:
-        """The batches of an epoch; warm-up epochs have the numbers after the task's own."""
+        """The batches of an epoch; warm-up epochs have the numbers after the normal epochs."""
 
 
 class TaskSource:
-    """Tasks in their order, and how a method is scored on them. A track extends it."""
+    """Tasks in their order, and the validation score of a method. A track extends it."""
 
     has_validation = False
     """Whether `validate` gives a score."""
@@ -63,7 +63,7 @@ class TaskSource:
         raise NotImplementedError
 
     def together(self) -> TaskData:
-        """All tasks as one, for a method that needs the whole stream.
+        """All tasks joined to one, for a method that needs the whole stream.
 
         Raises:
             UserError: the source has several tasks and does not join them.
@@ -170,13 +170,13 @@ class DatasetTask:
 
 
 class Tasks(TaskSource):
-    """A sequence of tasks in a form that PyTorch's users have.
+    """A sequence of tasks in the usual forms of PyTorch.
 
     Args:
         tasks: the tasks in order. Each is a task of a stream (`vcl_radial.benchmark`), a pair of
             inputs `[n, ...]` and targets `[n]` (tensors or arrays), a `torch.utils.data.Dataset`,
             or any `TaskData`.
-        heads: the label of each task's head; by default that of a stream's task, else 0.
+        heads: the label of each task's head; by default the head of a stream's task, otherwise 0.
         batch_size: number of points in a step.
         drop_last: whether to leave out the last batch of an epoch if it is smaller.
 

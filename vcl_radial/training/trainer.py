@@ -3,7 +3,7 @@
     trainer = Trainer(method, learning_rate=3e-3, epochs=10)
     trainer.fit(tasks)                      # or: for epoch in trainer.steps(tasks): ...
 
-The trainer alone sets training and evaluation mode, the state of the random generators, and the
+Only the trainer sets training and evaluation mode, the state of the random generators, and the
 optimiser.
 """
 
@@ -38,9 +38,9 @@ from vcl_radial.training.source import TaskData, Tasks, TaskSource
 class Trainer:
     """Train a method on one task after another; each posterior is the next task's prior.
 
-    Training can be stored after every task, and with seeds for its parts after every epoch:
-    `load_state_dict` of another trainer over the same method and tasks continues with the same
-    numbers.
+    The training state can be stored after every task, and, if the parts of a task have seeds, after
+    every epoch: `load_state_dict` of another trainer over the same method and tasks continues with
+    the same numbers.
 
     Args:
         method: the method.
@@ -52,7 +52,7 @@ class Trainer:
         batch_size: number of points in a step, for tasks that are tensors or datasets.
         schedule: factor of the learning rates, by its name or as a function of the finished
             fraction of a task.
-        rates_by: whether the schedule sets the rates of each "step" or of each "epoch".
+        rates_by: whether the schedule sets the rates for every "step" or for every "epoch".
         clip: largest norm of a step's gradient; None for no limit.
         seed: seed of batches and weight samples, or a `SeedOf`; None draws from PyTorch's global
             generator.
@@ -68,7 +68,7 @@ class Trainer:
             `Method.on_outputs`.
         keep_states: whether to keep the method's state after every task, not only after the last.
         upkeep: whether to check the penalty; see `PenaltyUpkeep`.
-        peers: processes that share every batch. Each draws its own weights; gradients are averaged.
+        peers: processes that share every batch. They draw different weights, and average gradients.
 
     Raises:
         UserError: a name is unknown.
@@ -126,7 +126,7 @@ class Trainer:
         self.best_epoch, self.best_score = 0, -math.inf
         """The best epoch of the current task (0 for none), and its validation score."""
         self.best: dict[str, Any] | None = None
-        """The state of that epoch, if it is selected."""
+        """The state after the best epoch, if `select` is "best"."""
         self._stored: dict[str, Any] | None = None
         peers.average_gradients(method.network.parameters())
         # Hooks read `.grad`.
@@ -159,13 +159,13 @@ class Trainer:
             data = tasks[self.done]
             epochs = self._task(data, source)
             with self._random("task") as one_seed:
-                if one_seed:  # only the task's end can be stored
+                if one_seed:  # only the state at the end of the task can be stored
                     *_, last = epochs
                     epochs = iter([last])
             yield from epochs
 
     def end_task(self) -> None:
-        """End the task in training with the selected epoch, also before its last epoch."""
+        """End the current task with the selected epoch, even before its last epoch."""
         if self.loop is None:
             return
         if self.best is not None:
@@ -181,7 +181,7 @@ class Trainer:
     @property
     def states(self) -> list[dict[str, Any]]:
         """The method's state after the last task, or after every task."""
-        if self._one_seed:  # no task has begun to change it
+        if self._one_seed:  # no later task has changed it yet
             return [self.method.state_dict()] if self.done else []
         return self._states
 
@@ -201,10 +201,11 @@ class Trainer:
         return {"states": [*states], "done": done, "history": [], "loop": None, "processes": 1}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Continue from what `state_dict` returned.
+        """Continue from a state that `state_dict` returned.
 
         Raises:
-            UserError: another number of processes wrote the state, or it is of another method.
+            UserError: a different number of processes wrote the state, or it belongs to another
+                method.
         """
         if state["processes"] != self.peers.world:
             raise UserError(
@@ -300,7 +301,7 @@ class Trainer:
         Args:
             data: the task.
             number: number of the epoch, which seeds its order and draws.
-            begun: number of the epochs before it that the schedule counts.
+            begun: number of earlier epochs that the schedule counts.
             count: number of epochs that the schedule counts.
             warm_up: whether it is a warm-up epoch.
         """
@@ -353,7 +354,7 @@ class Trainer:
         if score > self.best_score:
             self.best_epoch, self.best_score = self.epoch, score
             if self.select == "best":
-                # The optimiser too, because a method may carry its moments.
+                # The state includes the optimiser, because a method may carry its moments.
                 self.best = copy.deepcopy(loop.state_dict())
         seconds = time.perf_counter() - started
         return Epoch(self.done, self.epoch, *losses, score, seconds)
@@ -371,7 +372,7 @@ class Trainer:
             yield False
             return
         with isolated_rng(), seeded_rng(seed, self.method.device):
-            # A user's own method may draw from any of them.
+            # A user's method may draw from any of them.
             random.seed(seed)
             np.random.seed(seed)
             yield True

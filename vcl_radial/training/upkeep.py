@@ -1,6 +1,6 @@
-"""Checks of a network around the end of a task.
+"""Checks of a network before and after the end of a task.
 
-They cost almost nothing, and end a run with one line where it would otherwise continue to
+They cost almost nothing, and stop a run with one line if it would otherwise continue with
 meaningless numbers.
 """
 
@@ -18,7 +18,7 @@ class NetworkUpkeep:
         network: the network; the task has begun.
         task: number of the task, from 0.
         owner: name of the class that ends the task, for messages.
-        hook: name of its method that does so.
+        hook: name of the method of this class that ends the task.
     """
 
     def __init__(self, network: nn.Module, task: int, owner: str, hook: str) -> None:
@@ -28,7 +28,7 @@ class NetworkUpkeep:
         self._was_finite = True
 
     def training_ended(self) -> None:
-        """Note whether all numbers are finite before the task ends."""
+        """Record whether all numbers are finite before the task ends."""
         self._was_finite = self._not_finite() is None
 
     def task_ended(self) -> None:

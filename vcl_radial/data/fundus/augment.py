@@ -8,9 +8,9 @@ The paper's steps, with sides from -1 to 1 and all draws uniform:
     4. crop a window of w = 90 to 110 % of the side at a random place, padded with zeros
     5. resize to the original size
 
-They are one affine map from points in the result to points in the original, and a point that is
-outside after any step has the value of what surrounds the field of view, 0 in the paper. So each
-image is interpolated once instead of three times.
+Together they are one affine map from points in the result to points in the original. A point that
+is outside after any step has the value of the surround of the field of view, which is 0 in the
+paper. So each image is interpolated once instead of three times.
 """
 
 from __future__ import annotations
@@ -105,5 +105,5 @@ def _before_rotation(pixels: int, window: Tensor, middle: Tensor, shift: Tensor)
     after_4 = window[:, None] * centres + middle
     after_3 = after_4 + shift
     inside = (after_4.abs() <= 1) & (after_3.abs() <= 1)
-    # No rotation brings so distant a point back into the image.
+    # The point is so far away that no rotation brings it back into the image.
     return torch.where(inside, after_3, 10.0)

@@ -32,7 +32,7 @@ class Normalisation:
 
     @classmethod
     def fit(cls, data: FundusData, rows: RowNumbers) -> Normalisation:
-        """The normalisation that gives these rows, the training set's, mean 0 and variance 1.
+        """The normalisation with which these rows, the training set, have mean 0 and variance 1.
 
         It is exact: it counts the 256 values of a pixel, independently of the chunks.
         """
@@ -144,7 +144,7 @@ def evaluation_batches(
     targets: Tensor | None = None,
     device: torch.device | str = "cpu",
 ) -> Iterator[Batch]:
-    """Batches for prediction: every row once, in the given order, unchanged."""
+    """Batches for prediction: every row once, in this order, unchanged."""
     targets = data.classes() if targets is None else targets
     numbers = torch.as_tensor(rows)
     for start in range(0, len(numbers), batch_size):

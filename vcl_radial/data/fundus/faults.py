@@ -1,4 +1,4 @@
-"""Photographs that cannot be used: named, counted, and left out or fatal as the user chose."""
+"""Photographs that cannot be used: the user chooses whether they stop the run or are left out."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def handle_faults(
     on_fault: OnFault,
     report: ReportProgress = print_progress,
 ) -> None:
-    """Report in one line what cannot be used, or raise an error with this line.
+    """Report in one line the photographs that cannot be used, or raise an error with this line.
 
     Args:
         where: name or folder of the data set, as the user named it.

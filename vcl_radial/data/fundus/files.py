@@ -29,24 +29,24 @@ class FileReader:
         self.origin = str(origin.resolve())
 
     def read(self, photograph: Photograph, size: int) -> Image.Image:
-        """The picture in RGB, at a smaller scale where it has many more pixels than `size`."""
+        """The picture in RGB, at a smaller scale if it has many more pixels than `size`."""
         assert photograph.path is not None, f"{photograph.name} has no file"
-        # The field may fill but a part of the picture, and lesions are small.
+        # The field may fill only a part of the picture, and lesions are small.
         edge = max(3 * size, _EDGE)
         picture = read_picture(photograph.path, edge).convert("RGB")
         return picture.reduce(max(1, min(picture.size) // edge))
 
     def version(self, photograph: Photograph) -> str:
-        """Size and time of the last change: contents are not read again for that."""
+        """Size and time of the last change, so that the contents are not read again."""
         assert photograph.path is not None, f"{photograph.name} has no file"
         return file_version(photograph.path)
 
 
 def images_in(*folders: Path) -> dict[str, list[Path]]:
-    """The picture files in the first of these folders that is there, by name without suffix.
+    """The picture files in the first of these folders that exists, by name without suffix.
 
     Raises:
-        DataError: none of them is there, or it cannot be read.
+        DataError: none of the folders exists, or it cannot be read.
     """
     folder = next((folder for folder in folders if folder.is_dir()), None)
     if folder is None:

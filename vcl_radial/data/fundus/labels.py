@@ -25,7 +25,7 @@ class Label:
 
 
 def read_labels(path: Path, layout: Layout) -> tuple[list[Label], list[Fault], int]:
-    """Read a CSV file with a header; names of columns are taken without case and outer spaces.
+    """Read a CSV file with a header; case and outer spaces in names of columns do not matter.
 
     Args:
         path: the file.

@@ -1,14 +1,14 @@
-"""The local normalisation of a photograph: less of the camera's light and colours, and its lesions.
+"""Local normalisation: it reduces the camera's light and colours, and keeps the lesions.
 
-For each channel x of a square of S pixels an edge, with w = 1 where the camera saw something:
+For each channel x of a square with an edge of S pixels, with w = 1 inside the field of view:
 
     mean(x) = (g * w x) / (g * w),      g a Gaussian of deviation S / 12, cut off at twice that
     r       = w (x - m) / (m + 10),     m = mean(x)
     y       = 128 + 45 r / (s + 0.02),  s = sqrt(mean(r^2) + 1e-4)
 
-and y = 128 outside a circle of 0.92 S across, which covers the rim of the field: its shape tells
-one camera from another. Means are taken at 48 x 48 knots and interpolated between them. The two
-constants keep the noise of dark and of even places small.
+and y = 128 outside a circle with a diameter of 0.92 S, which hides the rim of the field, because
+its shape reveals the camera. Means are computed at 48 x 48 knots and interpolated between them. The
+two constants keep the noise of dark and of uniform regions small.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 GREY: Final = 128
-"""The value of the local mean, and of what lies outside the circle."""
+"""The value of the local mean, and of pixels outside the circle."""
 
 _LIT: Final = 18
 """The value that the brightest channel of a pixel in the field exceeds."""

@@ -52,8 +52,8 @@ def field_of_view(picture: Image.Image) -> Box:
 def _extent(lit: NDArray[np.bool_]) -> tuple[int, int] | None:
     """First and one past the last place of the field along an axis; None where all is dark.
 
-    The longest run of lit places, unless that is less than half of what is lit at all: then a
-    shadow crosses the field.
+    It is the longest run of lit places, unless this run has less than half of all lit places: then
+    a shadow crosses the field.
     """
     steps = np.diff(lit.astype(np.int8), prepend=0, append=0)
     starts, stops = np.flatnonzero(steps == 1), np.flatnonzero(steps == -1)
@@ -69,7 +69,7 @@ def _extent(lit: NDArray[np.bool_]) -> tuple[int, int] | None:
 def squared(
     picture: Image.Image, size: int, crop: bool = True, normalise: Normalise = "local"
 ) -> NDArray[np.uint8]:
-    """A square `[size, size, 3]` with the whole field of view, in its own proportions.
+    """A square `[size, size, 3]` with the whole field of view, in its original proportions.
 
     The field is cut out, padded with black to a square, normalised and resized with antialiasing,
     in this order: lesions are smaller than a pixel of the result.

@@ -1,4 +1,4 @@
-"""Training, validation and test parts, cut between patients and never between their eyes."""
+"""Training, validation and test parts; both eyes of a patient are always in the same part."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Drawn fundus pictures, so that everything runs anywhere. They are no photographs of anybody.
+"""Synthetic fundus pictures, so that every command runs without data. They show no real person.
 
 A patient has two eyes of correlated grade and is seen by one of two cameras. Lesions follow the
 grade as in Wilkinson et al. (2003): 1 has microaneurysms only; 2 haemorrhages, exudates or
 cotton-wool spots too; 3 haemorrhages all over; 4 new vessels, and often a large haemorrhage. Drusen
-come in every grade and mean nothing. A known share of pictures has an artefact of the camera, which
-the table names, so that it can be scored whether uncertainty finds them.
+come in every grade and carry no information. A known share of pictures has an artefact of the
+camera, which the table names, so that a score can show whether uncertainty detects the artefacts.
 
 Lengths are in radii of the camera's field, which is the unit disc; x points to the right, y down.
 """
@@ -135,7 +135,7 @@ def subjects(settings: SyntheticSettings) -> list[Subject]:
 
 
 def _graded(latent: float) -> tuple[int, float]:
-    """The grade of a standard normal severity, and how far into the grade it is."""
+    """The grade of a standard normal severity, and the severity within the grade, from 0 to 1."""
     rank, ends = NormalDist().cdf(latent), np.cumsum(GRADE_SHARES)
     grade = min(int(np.searchsorted(ends, rank, side="right")), len(GRADE_SHARES) - 1)
     return grade, float(np.clip(1 - (ends[grade] - rank) / GRADE_SHARES[grade], 0, 1))
@@ -144,8 +144,8 @@ def _graded(latent: float) -> tuple[int, float]:
 def render(subject: Subject, seed: int, size: int) -> Image.Image:
     """Draw a subject, size by size pixels or larger.
 
-    Eye, lesions and camera have randomness of their own: another grade, camera or artefact shows
-    the same eye.
+    Eye, lesions and camera have separate random numbers: with another grade, camera or artefact the
+    picture shows the same eye.
     """
     source = np.random.SeedSequence([seed, subject.number, ("left", "right").index(subject.eye)])
     for_eye, for_lesions, for_camera = map(np.random.default_rng, source.spawn(3))
@@ -154,7 +154,7 @@ def render(subject: Subject, seed: int, size: int) -> Image.Image:
 
 
 class _Layer:
-    """Shapes of one colour on a finer raster, each as dense as it is said to be, from 0 to 1."""
+    """Shapes of one colour on a finer raster, with densities from 0 to 1."""
 
     def __init__(self, edge: int) -> None:
         self.image = Image.new("L", (_FINER * edge, _FINER * edge))
@@ -336,18 +336,18 @@ def _picture(values: Plane) -> Image.Image:
 
 
 def _noise(rng: np.random.Generator, edge: int, cells: int) -> Plane:
-    """Smooth values of about unit variance, with that many cells along an edge."""
+    """Smooth noise of about unit variance, with `cells` cells along an edge."""
     coarse = Image.fromarray(rng.standard_normal((cells, cells), dtype=np.float32))
     return np.float32(1.35) * np.asarray(coarse.resize((edge, edge), Image.Resampling.BICUBIC))
 
 
 def _absorb(colours: Plane, density: Plane, strength: tuple[float, float, float]) -> None:
-    """Let light through something as dense as this (Beer's law)."""
+    """Absorb light in a layer of this density (Beer's law)."""
     colours *= np.exp(-np.array(strength, np.float32)[:, None, None] * density)
 
 
 def _cover(colours: Plane, density: Plane, colour: tuple[float, float, float]) -> None:
-    """Lay a colour over others, as densely as this."""
+    """Cover other colours with a colour of this density."""
     colours += density * (np.array(colour, np.float32)[:, None, None] - colours)
 
 

@@ -60,7 +60,7 @@ def to_avalanche(stream: TensorStream) -> Any:
 
 
 def _dataset(stream: TensorStream, task: int, rows: Tensor) -> Any:
-    # Not a bare AvalancheDataset: LwF, EWC and others ask for `task_set`.
+    # Not a plain AvalancheDataset, because LwF, EWC and others need `task_set`.
     from avalanche.benchmarks.utils import TaskAwareSupervisedClassificationDataset
     from avalanche.benchmarks.utils.data_attribute import DataAttribute, TaskLabels
     from avalanche.benchmarks.utils.flat_data import ConstantSequence

@@ -1,4 +1,4 @@
-"""Checks of settings, which name the nearest valid value."""
+"""Checks of settings; an error names the nearest valid value."""
 
 from __future__ import annotations
 

@@ -143,8 +143,8 @@ class TensorStream:
     def first(self, tasks: int) -> TensorStream:
         """Return the stream of the first tasks, which do not change.
 
-        Heads, labels, held-out rows and permutations are those of the whole stream: one head also
-        has outputs for the classes of the other tasks.
+        Heads, labels, held-out rows and permutations are the same as in the whole stream: a single
+        head also has outputs for the classes of the other tasks.
         """
         fields = (*PARTS, "task_names", "task_classes")
         return dataclasses.replace(

@@ -1,7 +1,7 @@
-"""A user's Avalanche strategy as a method, for the tracks whose loop is plain PyTorch.
+"""A user's Avalanche strategy as a method, for tracks with a loop in plain PyTorch.
 
-Such a loop calls the strategy's method, and the method calls the strategy for what the strategy
-defines: its penalty, the end of a task, and its state.
+Such a loop calls the strategy's method, and the method calls the hooks that the strategy defines:
+its penalty, the end of a task, and its state.
 """
 
 from __future__ import annotations

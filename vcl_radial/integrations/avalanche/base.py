@@ -53,7 +53,7 @@ _STEP = ("criterion", "backward", "optimizer_step")
 class ContinualStrategy(
     MethodTraits, StepCallbacks, TensorLoading, WholeStream, SupervisedTemplate
 ):
-    """Learn one experience after another; the past enters the loss as a term in nats.
+    """Learn one experience after another; past experiences enter the loss as a penalty in nats.
 
         loss = mean NLL + kl_weight * penalty / N
 
@@ -82,13 +82,14 @@ class ContinualStrategy(
     """
 
     method_class: ClassVar[type[Method]] = Naive
-    """The method that a strategy makes of a network; a user's class defines its past itself."""
+    """The class of the method that a strategy makes; a user's class defines the hooks itself."""
 
     optimizer: Optimizer
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         """Take over the traits of the class's `method_class`."""
-        # Avalanche's hook rejects keywords that no strategy names, such as those of a method.
+        # Avalanche's hook rejects keywords that no strategy names, such as the settings of a
+        # method.
         super(BaseTemplate, cls).__init_subclass__(**kwargs)
         if "method_class" in vars(cls):
             for trait in TRAITS:
@@ -143,15 +144,15 @@ class ContinualStrategy(
     # A subclass may override these.
 
     def penalty(self) -> Tensor | float:
-        """The penalty that the past puts on the weights, a scalar in nats; 0 without memory."""
+        """The penalty of past tasks on the weights, a scalar in nats; 0 without memory."""
         return type(self.method).penalty(self.method)
 
     def consolidate(self, experience: Any) -> None:
-        """Carry a finished experience forward; nothing for a method without memory."""
+        """Carry a finished experience forward; a method without memory does nothing."""
         type(self.method).end_task(self.method, self.method.task)
 
     def state_dict(self) -> dict[str, Any]:
-        """All that is carried from task to task, as plain tensors; subclasses extend it."""
+        """The state that is carried from task to task, as plain tensors; subclasses extend it."""
         memory = type(self.method).state_dict(self.method)
         del memory["network"]  # the model holds it
         return {"model": self.model.state_dict()} | memory
@@ -236,7 +237,7 @@ class ContinualStrategy(
         return likelihood.logits(logits) if logits.dim() == 2 else likelihood.mean_output(logits)
 
     def criterion(self) -> Tensor:
-        """Mean NLL, and in training the penalty over N; nats per point."""
+        """Mean NLL, in training plus kl_weight * penalty / N; nats per point."""
         if not self.is_training:
             if self.mb_y.is_cpu:
                 Categorical().check(self.mb_y, self.mb_output.shape[-1])
@@ -288,7 +289,7 @@ class ContinualStrategy(
     def make_optimizer(self, **kwargs: Any) -> None:
         """Reset the optimiser: Adam's moments belong to the task that made them."""
         if self._make_optimizer is None:
-            if self.optimizer is self._method_optimizer:  # made from the plain one
+            if self.optimizer is self._method_optimizer:  # made from the user's optimiser
                 self.optimizer = self._plain_optimizer
             reset_optimizer(super().make_optimizer, **kwargs)
             self._plain_optimizer = self.optimizer
@@ -348,7 +349,7 @@ class ContinualStrategy(
         self.set_rates(self.optimizer, self.clock.train_exp_epochs / self.train_epochs)
 
     def set_rates(self, optimizer: Optimizer, fraction: float) -> None:
-        """Set the learning rates to the schedule's after this fraction of the epochs."""
+        """Set the learning rates of the schedule after this fraction of the epochs."""
         set_rates(optimizer, self.schedule, fraction)
 
     def _after_training_epoch(self, **kwargs: Any) -> None:
@@ -362,7 +363,8 @@ class ContinualStrategy(
         super()._after_training_epoch(**kwargs)
 
     def _after_training_exp(self, **kwargs: Any) -> None:
-        # Before the plugins, so that their evaluations and checkpoints use the new prior.
+        # This comes before the plugins, so that their evaluations and checkpoints use the new
+        # prior.
         with in_mode(self.network, training=False):
             self.consolidate(self.experience)
         super()._after_training_exp(**kwargs)

@@ -1,7 +1,7 @@
-"""Call only those plugins that handle an event.
+"""Call only the plugins that handle an event.
 
-Avalanche calls its plugins ten times per step, and each call goes through every metric and logger;
-with small networks that is several per cent of a step, nearly all of it for methods that do
+Avalanche calls its plugins ten times per step, and each call goes through every metric and logger.
+With small networks this takes several per cent of a step, nearly all of it for methods that do
 nothing.
 """
 

@@ -18,8 +18,8 @@ from vcl_radial.training.scores import SCORES, Score, scores_of
 class Scores(PluginMetric[float]):
     """Scores of the log-predictive on whole experiences: accuracy and ECE in per cent, NLL in nats.
 
-    If the strategy's method measures how far draws of the weights move its predictions, the mean
-    over the points is a score too, `sampling` in per cent.
+    If the strategy's method measures the spread of its predictions over weight draws, the mean over
+    the points is a score too, `sampling` in per cent.
 
     Args:
         scores: functions of log-probabilities `[B, C]` and labels `[B]`, by name.
@@ -49,7 +49,7 @@ class Scores(PluginMetric[float]):
         self.reset()
 
     def after_eval_iteration(self, strategy: Any) -> None:
-        """Store a batch's log-probabilities and labels, and how far draws moved them."""
+        """Store a batch's log-probabilities and labels, and the spread over draws."""
         self._outputs.append(strategy.mb_output)
         self._labels.append(strategy.mb_y)
         spread = getattr(getattr(strategy, "method", None), "sampling", None)

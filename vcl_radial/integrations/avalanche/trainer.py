@@ -22,7 +22,7 @@ class StrategyTrainer:
         stream: the stream, on the strategy's device.
         epochs_of: epochs of a task (from 1).
         seed_of: seed of each task.
-        on_epoch: called with a task and an epoch of it, both from 1, and no means.
+        on_epoch: called with a task and its epoch, both from 1, and an empty mapping.
         on_iterations: called after every epoch with the number of steps so far.
     """
 

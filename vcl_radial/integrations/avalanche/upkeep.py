@@ -46,14 +46,14 @@ class Upkeep(KLUpkeep):
         self._stored_nothing = False
 
     def before_training_epoch(self, strategy: Any, **kwargs: Any) -> None:
-        """Check the penalty as a task starts, before it can make a weight NaN."""
+        """Check the penalty at the start of a task, before it can make a weight NaN."""
         if strategy.clock.train_exp_epochs == 0:
             number, owner = _task(strategy) - 1, _name(strategy)
             self._network = NetworkUpkeep(strategy.model, number, owner, _hook(strategy))
             self._penalty = PenaltyUpkeep(strategy.method, _task(strategy) - 1)
 
     def after_training_epoch(self, strategy: Any, **kwargs: Any) -> None:
-        """Check again when the weights have moved, and store what consolidating must change."""
+        """Check again after training, and store the state that `consolidate` must change."""
         if strategy.clock.train_exp_epochs == 0:
             penalty = self._penalty.look("in")
             is_number = isinstance(penalty, int | float)
@@ -71,7 +71,7 @@ class Upkeep(KLUpkeep):
                 self._memory = _copied(strategy.state_dict())
 
     def after_training_exp(self, strategy: Any, **kwargs: Any) -> None:
-        """Check the result of consolidating; strategies of the suite have consolidated by now."""
+        """Check the result of `consolidate`, which strategies of the suite have already called."""
         self._network.task_ended()
         if _has_memory(strategy):
             self._stored_nothing = _same(self._memory, strategy.state_dict())
@@ -89,7 +89,7 @@ def check_objective(strategy: ContinualStrategy) -> None:
 
 
 def _has_memory(strategy: Any) -> bool:
-    """Whether the past should enter through the class's own penalty."""
+    """Whether past tasks should enter through a penalty that the class defines."""
     overridden = type(strategy).penalty is not ContinualStrategy.penalty
     return overridden and not strategy.memoryless
 
