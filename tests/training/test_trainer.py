@@ -2,13 +2,15 @@
 
 import copy
 import io
+import itertools
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
 import torch
 from scenarios import copies, digits, network
 from torch.optim import SGD
-from torch.utils.data import TensorDataset
+from torch.utils.data import Dataset, IterableDataset, TensorDataset
 
 import vcl_radial as vr
 from vcl_radial.errors import DataError, Diverged, UserError
@@ -87,17 +89,75 @@ def test_an_epoch_has_every_point_once_but_for_a_smaller_last_batch(form, drop_l
     assert torch.equal(torch.cat([batch.x for batch in task.batches()]), x)
 
 
+class Endless(IterableDataset):
+    def __iter__(self):
+        return itertools.repeat((torch.ones(2), 0))
+
+
 @pytest.mark.parametrize(
     ("tasks", "kind"),
     [
         ([(torch.ones(3, 2), torch.ones(2))], DataError),
         ([(torch.ones(0, 2), torch.ones(0))], DataError),
+        ([(torch.tensor(1.0), torch.tensor(1))], DataError),
+        ([TensorDataset(torch.ones(0, 2), torch.ones(0))], DataError),
+        ([([[1.0, 2.0], [3.0]], [0, 1])], DataError),
+        ([(np.array(["a", "b"]), [0, 1])], DataError),
         (["digits"], UserError),
+        ([Endless()], UserError),
     ],
 )
 def test_what_is_no_task_is_refused(tasks, kind):
     with pytest.raises(kind, match="task 1"):
         Tasks(tasks)
+
+
+@pytest.mark.parametrize(
+    "tasks", [[], None, "digits", TensorDataset(torch.ones(3, 2), torch.ones(3))]
+)
+def test_what_is_no_list_of_tasks_is_refused(tasks):
+    with pytest.raises(UserError, match="task"):
+        Tasks(tasks)
+
+
+@pytest.mark.parametrize("heads", [[0], [0, 1, 2], [0, -1], [0, "a"], [[0], [1]]])
+def test_each_task_needs_a_head(heads):
+    pair = torch.ones(3, 2), torch.ones(3).long()
+    with pytest.raises(UserError) as refused:
+        Tasks([pair, pair], heads=heads)
+    assert refused.value.key == "heads"
+
+
+@pytest.mark.parametrize("item", [torch.ones(64), {"x": torch.ones(64)}, (torch.ones(64), "cat")])
+def test_an_item_of_a_dataset_is_an_input_and_a_target(item):
+    with pytest.raises(DataError, match="task 1"):
+        trainer().fit([Listed([item] * 3)])
+
+
+class Listed(Dataset):
+    def __init__(self, items):
+        self.items = items
+
+    def __len__(self):
+        return len(self.items)
+
+    def __getitem__(self, number):
+        return self.items[number]
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize("form", ["arrays", "dataset"])
+def test_inputs_of_any_floating_point_type_are_learnt(dtype, form):
+    x, y = np.ones((30, 64), dtype), np.zeros(30, np.int64)
+    task = (x, y) if form == "arrays" else Listed(list(zip(x, y, strict=True)))
+    assert trainer().fit([task]).done == 1
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int64, np.bool_, np.complex64])
+def test_inputs_of_another_type_are_refused_by_name(dtype):
+    x, y = np.ones((30, 64), dtype), np.zeros(30, np.int64)
+    with pytest.raises(DataError, match=np.dtype(dtype).name):
+        trainer().fit([(x, y)])
 
 
 @pytest.mark.parametrize(
@@ -124,6 +184,66 @@ def test_training_that_stops_after_any_epoch_ends_with_the_same_bits(kind, poste
         state, epochs = stored(part), epochs + 1
     assert epochs == 4
     assert_same(weights(part), weights(whole))
+
+
+@pytest.mark.parametrize("kind", [VCL, MLInitVCL])
+def test_a_later_call_continues_within_the_task(kind):
+    stream = digits("multi").first(2)
+    whole = trainer(kind, "gaussian", epochs=2).fit(stream)
+    made = trainer(kind, "gaussian", epochs=2)
+    next(made.steps(stream))
+    made.fit(stream)
+    assert_same(weights(made), weights(whole))
+    assert len(made.history) == 4
+
+
+def test_an_interrupted_epoch_is_repeated():
+    steps = iter([None, None, KeyboardInterrupt])
+
+    def interrupt():
+        if error := next(steps, None):
+            raise error
+
+    made = trainer(epochs=2, on_step=interrupt)
+    pair = torch.randn(40, 64), torch.zeros(40).long()  # two steps
+    with pytest.raises(KeyboardInterrupt):
+        made.fit([pair])
+    made.fit([pair])
+    assert [epoch.epoch for epoch in made.history] == [1, 2]
+
+
+def test_a_state_replaces_the_task_in_training():
+    stream = digits("multi").first(2)
+    made = trainer(epochs=2)
+    state = None
+    for epoch in made.steps(stream):
+        if epoch.epoch == 1 and epoch.task == 0:
+            state = stored(made)
+    end = weights(made)
+    other = trainer(epochs=2)
+    next(other.steps(stream))
+    other.load_state_dict(state)
+    assert other.loop is None
+    assert_same(weights(other.fit(stream)), end)
+
+
+@pytest.mark.parametrize("state", [None, {}, {"network": {}}])
+def test_what_is_no_state_is_refused(state):
+    with pytest.raises(UserError, match="state_dict"):
+        trainer().load_state_dict(state)
+
+
+def test_a_trainer_is_copied_between_tasks_alone():
+    stream = digits("multi").first(2)
+    made = trainer(VCL, "radial")
+    steps = made.steps(stream)
+    next(steps)
+    copied = copy.deepcopy(made)
+    assert_same(weights(copied.fit(stream)), weights(made.fit(stream)))
+    within = trainer(epochs=2)
+    next(within.steps(stream))
+    with pytest.raises(UserError, match="state_dict"):
+        copy.deepcopy(within)
 
 
 def test_the_global_generator_is_left_alone():
@@ -294,10 +414,51 @@ def test_inputs_that_are_not_finite_are_named_instead():
         trainer().fit([(x, torch.zeros(30).long())])
 
 
-@pytest.mark.parametrize("keys", [{"optimizer": "lion"}, {"schedule": "steep"}])
-def test_an_unknown_name_is_refused(keys):
-    with pytest.raises(UserError, match=next(iter(keys))):
-        trainer(**keys)
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("optimizer", "lion"),
+        ("optimizer", SGD),
+        ("learning_rate", -1.0),
+        ("learning_rate", float("nan")),
+        ("epochs", 0),
+        ("epochs", 2.5),
+        ("steps", 0),
+        ("batch_size", 0),
+        ("schedule", "steep"),
+        ("rates_by", "task"),
+        ("clip", -1.0),
+        ("seed", -1),
+        ("seed", 1.5),
+        ("select", "first"),
+        ("patience", 0),
+        ("inside", nullcontext()),
+        ("fit_options", {}),
+        ("on_step", 3),
+    ],
+)
+def test_an_impossible_value_is_refused_before_training(name, value):
+    with pytest.raises(UserError) as refused:
+        trainer(**{name: value})
+    assert refused.value.key == name
+
+
+def test_a_function_of_epochs_gives_at_least_one():
+    with pytest.raises(UserError) as refused:
+        trainer(epochs=lambda task: task).fit([(torch.ones(3, 64), torch.zeros(3).long())])
+    assert refused.value.key == "epochs"
+
+
+@pytest.mark.parametrize("keys", [{"select": "best"}, {"patience": 2}])
+def test_a_best_epoch_needs_validation(keys):
+    with pytest.raises(UserError, match="has_validation"):
+        trainer(**keys).fit([(torch.ones(3, 64), torch.zeros(3).long())])
+
+
+@pytest.mark.parametrize("method", [VCL, "vcl", torch.nn.Linear(2, 2)])
+def test_what_is_no_method_is_refused(method):
+    with pytest.raises(UserError, match="no method"):
+        Trainer(method)
 
 
 def test_targets_of_numbers_are_learnt_too():

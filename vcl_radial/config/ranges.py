@@ -14,7 +14,18 @@ from functools import lru_cache, wraps
 from numbers import Integral
 from operator import ge, gt, le, lt
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    Concatenate,
+    Literal,
+    ParamSpec,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from annotated_types import Interval
 from pydantic import Field
@@ -33,6 +44,9 @@ MOST = 10**12
 
 Count = Annotated[int, Interval(ge=1, le=MOST)]
 CountOrZero = Annotated[int, Interval(ge=0, le=MOST)]
+
+P = ParamSpec("P")
+Self = TypeVar("Self")
 
 _KINDS = {
     bool: "true or false",
@@ -55,6 +69,8 @@ def _describe(annotation: Any) -> str:
     if is_union(annotation):
         parts = [part for part in get_args(annotation) if part in _KINDS or get_origin(part)]
         return " or ".join(map(_describe, parts))
+    if get_origin(annotation) is Callable:
+        return "a function"
     if get_origin(annotation) is Literal:
         *first, last = map(repr, get_args(annotation))
         return f"{', '.join(first)} or {last}" if first else last
@@ -69,20 +85,26 @@ def is_union(annotation: Any) -> bool:
     return get_origin(annotation) in (Union, UnionType)
 
 
-def checked(constructor: Callable[..., None]) -> Callable[..., None]:
-    """Wrap a method's constructor so that it first checks its keyword arguments.
+def checked(
+    constructor: Callable[Concatenate[Self, P], None],
+    key_of: Callable[[Self, str], str] = lambda instance, name: name,
+) -> Callable[Concatenate[Self, P], None]:
+    """Wrap a constructor so that it first checks its keyword arguments.
+
+    Args:
+        constructor: the constructor.
+        key_of: the name of an argument in messages.
 
     Raises:
         UserError: an argument is outside its range; the new constructor raises it.
     """
 
     @wraps(constructor)
-    def construct(self: Any, *args: Any, **settings: Any) -> None:
+    def construct(self: Self, /, *args: P.args, **settings: P.kwargs) -> None:
         for name, annotation in annotations_of(constructor).items():
             if name in settings and not _holds(annotation, value := settings[name]):
-                # A key of the recipe that the class takes is not one of its options.
-                key = name if name in self.recipe_keys else f"options.{name}"
-                raise bad_value(key, value, f"must be {expected(value, annotation)}")
+                fault = f"must be {expected(value, annotation)}"
+                raise bad_value(key_of(self, name), value, fault)
         constructor(self, *args, **settings)
 
     return construct
@@ -117,6 +139,8 @@ def _holds(annotation: Any, value: Any) -> bool:
         return any(_holds(part, value) for part in get_args(annotation))
     if annotation is NoneType:
         return value is None
+    if get_origin(annotation) is Callable:
+        return callable(value)
     if get_origin(annotation) is Literal:
         return value in get_args(annotation)
     if get_origin(annotation) is Annotated:

@@ -46,6 +46,11 @@ MakeOptimizer = Callable[[nn.Module], Optimizer]
 """Makes an optimiser over the parameters of a network."""
 
 
+def _key_of(method: Method, argument: str) -> str:
+    """The key in a recipe of an argument: its own, or one of `[options]`."""
+    return argument if argument in method.recipe_keys else f"options.{argument}"
+
+
 class Method(MethodTraits):
     """Learn one task after another; past tasks enter the loss as a penalty in nats.
 
@@ -73,7 +78,7 @@ class Method(MethodTraits):
         """Check the ranges of a subclass's constructor, and wrap its methods to set the mode."""
         super().__init_subclass__(**kwargs)
         if "__init__" in vars(cls):
-            cls.__init__ = ranges.checked(cls.__init__)  # type: ignore[method-assign]
+            cls.__init__ = ranges.checked(cls.__init__, _key_of)  # type: ignore[method-assign]
         evaluating(cls)
 
     def __init__(

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch.nn.utils import clip_grad_norm_
 
-from vcl_radial.errors import Diverged
+from vcl_radial.errors import DataError, Diverged, is_out_of_memory
 from vcl_radial.methods.base import MakeOptimizer, Method
 from vcl_radial.methods.penalties import PenaltyUpkeep, check_kl, source_of
 from vcl_radial.methods.tasks import Batch, Task, check_inputs
@@ -122,9 +123,23 @@ class TaskLoop:
         for number, batch in enumerate(batches):
             if callable(progress):
                 set_rates(self.optimizer, self.task.schedule, progress(number))
-            self.loss = self.method.learn(batch, self.optimizer)
+            self.loss = self._step(batch)
             if self._upkeep is not None:
                 self._upkeep.after_step()
+
+    def _step(self, batch: Batch) -> Tensor:
+        """Make a step; returns its loss.
+
+        Raises:
+            DataError: the network fails on inputs that are not floating-point numbers.
+        """
+        try:
+            return self.method.learn(batch, self.optimizer)
+        except RuntimeError as error:
+            if batch.x.is_floating_point() or is_out_of_memory(error):
+                raise
+            kind = str(batch.x.dtype).removeprefix("torch.")
+            raise DataError(f"the network takes no inputs of {kind}: give floats") from error
 
     def check_loss(self, moment: str, name: str | None = None) -> None:
         """Check that the last step's loss is a finite number.

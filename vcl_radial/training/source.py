@@ -5,16 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import starmap
+from numbers import Integral
 from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.data import ConcatDataset, DataLoader, Dataset, Subset
+from torch.utils.data import ConcatDataset, DataLoader, Dataset, IterableDataset, Subset
 
+from vcl_radial.config import ranges
+from vcl_radial.config.ranges import Count
 from vcl_radial.data.streams.tensors import TaskData as StreamTask
-from vcl_radial.errors import DataError, UserError
+from vcl_radial.errors import DataError, UserError, bad_value
 from vcl_radial.methods.base import Method
 from vcl_radial.methods.tasks import Batch
 
@@ -78,6 +80,12 @@ class TaskSource:
         return math.nan
 
 
+def _epoch_steps(task: TensorTask | DatasetTask) -> int:
+    """The number of steps in an epoch of a task."""
+    full, rest = divmod(len(task), task.batch_size)
+    return full + (rest > 0 and not task.drop_last)
+
+
 @dataclass(frozen=True)
 class TensorTask:
     """A task whose points are tensors in memory; each epoch draws a random order.
@@ -102,8 +110,7 @@ class TensorTask:
     @property
     def epoch_steps(self) -> int:
         """Number of steps in an epoch."""
-        full, rest = divmod(len(self), self.batch_size)
-        return full + (rest > 0 and not self.drop_last)
+        return _epoch_steps(self)
 
     def select(self, rows: Tensor) -> TensorTask:
         """Some of the points, by their indices `[n]`."""
@@ -145,7 +152,7 @@ class DatasetTask:
     @property
     def epoch_steps(self) -> int:
         """Number of steps in an epoch."""
-        return len(self._loader(shuffle=True))
+        return _epoch_steps(self)
 
     def select(self, rows: Tensor) -> DatasetTask:
         """Some of the points, by their indices `[n]`."""
@@ -160,8 +167,16 @@ class DatasetTask:
         return self._with_head(self._loader(shuffle=True))
 
     def _with_head(self, loader: Iterable[Any]) -> Iterator[Batch]:
-        head = self.heads[0]
-        return starmap(Batch, ((*batch, head)[:3] for batch in loader))
+        for batch in loader:
+            if not isinstance(batch, list) or len(batch) not in (2, 3):
+                raise DataError(
+                    f"an item of {self.name} must be an input and a target, or an input, a target "
+                    "and the label of its head"
+                )
+            if kinds := {type(v).__name__ for v in batch if not isinstance(v, Tensor)}:
+                raise DataError(f"an item of {self.name} holds a {kinds.pop()}: give numbers")
+            x, y, head = (*batch, self.heads[0])[:3]
+            yield Batch(_float32(x), y, head)
 
     def _loader(self, *, shuffle: bool) -> DataLoader[Any]:
         return DataLoader(
@@ -175,25 +190,34 @@ class Tasks(TaskSource):
     Args:
         tasks: the tasks in order. Each is a task of a stream (`vcl_radial.benchmark`), a pair of
             inputs `[n, ...]` and targets `[n]` (tensors or arrays), a `torch.utils.data.Dataset`,
-            or any `TaskData`.
+            or any `TaskData`. Inputs of float64 and float16 become float32.
         heads: the label of each task's head; by default the head of a stream's task, otherwise 0.
         batch_size: number of points in a step.
         drop_last: whether to leave out the last batch of an epoch if it is smaller.
 
     Raises:
-        UserError: a task has none of these forms, or a task has no head.
-        DataError: inputs and targets differ in length, or a task has no point.
+        UserError: there is no task, a task has none of these forms, or a task has no head.
+        DataError: inputs or targets are no numbers, they differ in length, or a task has no point.
     """
 
+    @ranges.checked
     def __init__(
         self,
         tasks: Iterable[Any],
         *,
         heads: Sequence[int] | None = None,
-        batch_size: int = 32,
+        batch_size: Count = 32,
         drop_last: bool = False,
     ) -> None:
         self._batch_size, self._drop_last = batch_size, drop_last
+        if isinstance(tasks, str | Dataset | TaskData) or not isinstance(tasks, Iterable):
+            raise UserError(f"a {type(tasks).__name__} is no list of tasks: give [task]")
+        tasks = list(tasks)
+        if not tasks:
+            raise UserError("there are no tasks to learn: give at least one")
+        if heads is not None and (len(heads) != len(tasks) or not all(map(_is_label, heads))):
+            fault = f"must give a whole number from 0 for each of {len(tasks)} tasks"
+            raise bad_value("heads", heads, fault)
         self._tasks: list[TaskData] = [
             self._task(f"task {number + 1}", task, None if heads is None else heads[number])
             for number, task in enumerate(tasks)
@@ -230,6 +254,11 @@ class Tasks(TaskSource):
         if isinstance(task, tuple | list) and len(task) == 2:
             return self._of_tensors(name, task, head or 0)
         if isinstance(task, Dataset):
+            if isinstance(task, IterableDataset) or not hasattr(task, "__len__"):
+                raise UserError(
+                    f"{name} is a {type(task).__name__}, whose points have no numbers: give a "
+                    "Dataset with __len__ and __getitem__"
+                )
             return DatasetTask(name, task, (head or 0,), self._batch_size, self._drop_last)
         raise UserError(
             f"{name} is a {type(task).__name__}: give a pair of inputs and targets, a "
@@ -237,8 +266,23 @@ class Tasks(TaskSource):
         )
 
     def _of_tensors(self, name: str, pair: Sequence[Any], head: int) -> TensorTask:
-        x, y = (v if isinstance(v, Tensor) else torch.as_tensor(np.asarray(v)) for v in pair)
-        if x.shape[:1] != y.shape[:1]:
-            raise DataError(f"{name} has {len(x)} inputs and {len(y)} targets")
-        x = x.float() if x.dtype == torch.float64 else x
-        return TensorTask(name, Batch(x, y, head), (head,), self._batch_size, self._drop_last)
+        try:
+            x, y = (v if isinstance(v, Tensor) else torch.as_tensor(np.asarray(v)) for v in pair)
+        except (TypeError, ValueError) as error:
+            raise DataError(f"the inputs or targets of {name} are no numbers: {error}") from error
+        if not x.dim() or x.shape[:1] != y.shape[:1]:
+            raise DataError(
+                f"{name} has inputs of shape {list(x.shape)} and targets of shape {list(y.shape)}: "
+                "give one target for each input"
+            )
+        points = Batch(_float32(x), y, head)
+        return TensorTask(name, points, (head,), self._batch_size, self._drop_last)
+
+
+def _float32(x: Tensor) -> Tensor:
+    """Inputs as float32, where they are floating-point numbers."""
+    return x.float() if x.is_floating_point() else x
+
+
+def _is_label(head: object) -> bool:
+    return isinstance(head, Integral) and head >= 0

@@ -21,7 +21,9 @@ from typing import Any, Literal
 import numpy as np
 from torch import Tensor
 
-from vcl_radial.errors import Diverged, UserError
+from vcl_radial.config import ranges
+from vcl_radial.config.ranges import Count, CountOrZero, Positive
+from vcl_radial.errors import Diverged, UserError, bad_value
 from vcl_radial.likelihoods.predict import seeded_rng
 from vcl_radial.methods.base import MakeOptimizer, Method
 from vcl_radial.methods.tasks import Batch, Task, columns
@@ -44,8 +46,8 @@ class Trainer:
 
     Args:
         method: the method.
-        optimizer: "adam", "amsgrad" or "sgd", or a function that makes an optimiser over the
-            parameters of a network.
+        optimizer: "adam", "amsgrad" or "sgd", or a function from a network to an optimiser, such as
+            `lambda network: AdamW(network.parameters(), lr=1e-3)`.
         learning_rate: its learning rate, if it is a name.
         epochs: passes over each task, or a function of the task's number (from 0).
         steps: number of steps on each task, in place of `epochs`.
@@ -60,7 +62,8 @@ class Trainer:
             validation.
         patience: epochs without a better validation score after which a task ends; None for never.
         measure: whether to measure loss, NLL and penalty of each epoch, for `history`.
-        inside: makes a context for each pass over the data, such as `torch.autocast`.
+        inside: makes a context for each pass over the data, such as
+            `lambda: torch.autocast("cuda")`.
         fit_options: options of `Method.fit_likelihood` by the number of the task.
         on_step: called after every step.
         on_epoch: called after every epoch, before its task may end.
@@ -71,24 +74,25 @@ class Trainer:
         peers: processes that share every batch. They draw different weights, and average gradients.
 
     Raises:
-        UserError: a name is unknown.
+        UserError: an argument is outside its range, or no method.
     """
 
+    @ranges.checked
     def __init__(
         self,
         method: Method,
         *,
-        optimizer: str | MakeOptimizer = "adam",
-        learning_rate: float = 1e-3,
-        epochs: int | Callable[[int], int] = 1,
-        steps: int | None = None,
-        batch_size: int = 32,
-        schedule: str | Schedule = "constant",
+        optimizer: Literal["adam", "amsgrad", "sgd"] | MakeOptimizer = "adam",
+        learning_rate: Positive = 1e-3,
+        epochs: Count | Callable[[int], int] = 1,
+        steps: Count | None = None,
+        batch_size: Count = 32,
+        schedule: Literal["constant", "cosine", "one-cycle"] | Schedule = "constant",
         rates_by: Literal["epoch", "step"] = "epoch",
-        clip: float | None = None,
-        seed: int | SeedOf | None = 0,
+        clip: Positive | None = None,
+        seed: CountOrZero | SeedOf | None = 0,
         select: Literal["last", "best"] = "last",
-        patience: int | None = None,
+        patience: Count | None = None,
         measure: bool = True,
         inside: Callable[[], AbstractContextManager[Any]] = nullcontext,
         fit_options: Callable[[int], dict[str, Any]] = lambda task: {},
@@ -99,13 +103,20 @@ class Trainer:
         upkeep: bool = True,
         peers: Peers = ALONE,
     ) -> None:
+        if not isinstance(method, Method):
+            kind = method.__name__ if isinstance(method, type) else type(method).__name__
+            raise UserError(f"{kind} is no method: give one over a network, such as VCL(network)")
+        if isinstance(optimizer, type):
+            example = "lambda network: Adam(network.parameters(), lr=1e-3)"
+            fault = f"must be a function from a network to an optimiser, such as {example}"
+            raise bad_value("optimizer", optimizer, fault)
+        if isinstance(inside, AbstractContextManager):
+            raise bad_value("inside", inside, "must make a context: put `lambda:` before it")
         if isinstance(optimizer, str):
             optimizer = named_optimizer(optimizer, learning_rate)
         self._make = optimizer
-        if isinstance(schedule, str) and schedule not in SCHEDULES:
-            raise UserError(f"schedule = {schedule!r}: choose from {', '.join(SCHEDULES)}")
         self._schedule = SCHEDULES[schedule] if isinstance(schedule, str) else schedule
-        self._seed_of = seeds(seed) if isinstance(seed, int) else seed
+        self._seed_of = seed if seed is None or callable(seed) else seeds(seed)
         self.method, self.epochs, self.batch_size = method, epochs, batch_size
         self._steps = steps
         self.select, self.patience, self.peers = select, patience, peers
@@ -119,6 +130,7 @@ class Trainer:
         """The epochs of all tasks so far, if they are measured or validated."""
         self.done = 0
         """Number of finished tasks."""
+        self._data: TaskData | None = None
         self.loop: TaskLoop | None = None
         """The task in training; None between tasks."""
         self.epoch = 0
@@ -133,7 +145,7 @@ class Trainer:
         method.gradients_are_read |= peers.world > 1 or clip is not None
 
     def fit(self, source: TaskSource | Iterable[Any]) -> Trainer:
-        """Train on all remaining tasks; see `steps`."""
+        """Train on all remaining tasks, as `steps` does; returns the trainer."""
         for _ in self.steps(source):
             pass
         return self
@@ -141,18 +153,30 @@ class Trainer:
     def steps(self, source: TaskSource | Iterable[Any]) -> Iterator[Epoch]:
         """Train on the remaining tasks; yield whenever the state can be stored.
 
+        A later call continues where this one was left. After an interrupt within an epoch, it
+        repeats the epoch on the current weights.
+
         Args:
-            source: the tasks, see `Tasks`.
+            source: a stream of `vcl_radial.benchmark`, or a list of tasks; a task is a task of a
+                stream, a pair of inputs and targets, or a `torch.utils.data.Dataset`.
+                `vcl_radial.training.source.Tasks` gives them heads; a `TaskSource` of your own
+                also validates.
 
         Yields:
             The last epoch: after every epoch, or after every task if a task has one seed.
 
         Raises:
             Diverged: the loss stopped being a finite number.
-            DataError, UserError: see `Tasks` and `Method.learn`.
+            DataError, UserError: see `Tasks` and `Method.learn`; or `select` or `patience` need
+                validation, and the source has none.
         """
         if not isinstance(source, TaskSource):
             source = Tasks(source, batch_size=self.batch_size)
+        if not source.has_validation and (self.select == "best" or self.patience is not None):
+            raise UserError(
+                'select = "best" and patience need validation: give a TaskSource whose '
+                "has_validation is True, or leave them out"
+            )
         at_once = self.method.needs_whole_stream
         tasks = [source.together()] if at_once else source.tasks()
         while self.done < len(tasks):
@@ -175,7 +199,7 @@ class Trainer:
         if not self._one_seed:
             state = copy.deepcopy(self.method.state_dict())
             self._states = [*(self._states if self._keep_states else []), state]
-        self.loop, self.best = None, None
+        self.loop, self._data, self.best = None, None, None
         self.done += 1
 
     @property
@@ -205,8 +229,10 @@ class Trainer:
 
         Raises:
             UserError: a different number of processes wrote the state, or it belongs to another
-                method.
+                method, or to no trainer.
         """
+        if not isinstance(state, dict) or "processes" not in state:
+            raise UserError("this is no state of a trainer: give what its state_dict() returned")
         if state["processes"] != self.peers.world:
             raise UserError(
                 f"{state['processes']} processes wrote the checkpoint; resume with as many, or "
@@ -218,6 +244,19 @@ class Trainer:
             # Copied, because a method may train in place.
             self.method.load_state_dict(copy.deepcopy(self._states[-1]))
         self._stored = copy.deepcopy(state["loop"])
+        self.loop, self._data, self.best = None, None, None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The attributes of a copy.
+
+        Raises:
+            UserError: a task is in training, whose optimiser and data cannot be copied.
+        """
+        if self.loop is not None:
+            raise UserError(
+                "a trainer within a task cannot be copied: load its state_dict() into a new one"
+            )
+        return vars(self)
 
     @property
     def _one_seed(self) -> bool:
@@ -235,18 +274,15 @@ class Trainer:
 
     def _task(self, data: TaskData, source: TaskSource) -> Iterator[Epoch]:
         """Train on a task."""
-        resumed = self._stored is not None
-        data = self._begin(data)
-        assert self.loop is not None
         started = time.perf_counter()
-        if not resumed:
-            # Numbers after the task's epochs give a warm-up other batches and draws.
-            first = self._epochs(data)
-            warm_up(
-                self.method,
-                self.loop.start,
-                lambda number, count: self._pass(data, first + number, number, count, warm_up=True),
-            )
+        if self._data is None:
+            resumed = self._stored is not None
+            data = self._begin(data)
+            if not resumed:
+                self._warm_up(data)
+            self._data = data
+        else:  # an earlier call was left within the task
+            data = self._data
         while self.loop is not None:
             self._pass(data, self.epoch, self.epoch, self._epochs(data))
             self.epoch += 1
@@ -259,6 +295,17 @@ class Trainer:
                 self.end_task()
             yield epoch
             started = time.perf_counter()
+
+    def _warm_up(self, data: TaskData) -> None:
+        """Train for the method's warm-up epochs, if it has any."""
+        assert self.loop is not None
+        # Numbers after the task's epochs give a warm-up other batches and draws.
+        first = self._epochs(data)
+        warm_up(
+            self.method,
+            self.loop.start,
+            lambda number, count: self._pass(data, first + number, number, count, warm_up=True),
+        )
 
     def _begin(self, data: TaskData) -> TaskData:
         """Begin a task, or continue with it; returns the points that the method trains on."""
@@ -290,7 +337,10 @@ class Trainer:
     def _epochs(self, data: TaskData) -> int:
         """The number of epochs of a task."""
         if self._steps is None:
-            return self.epochs(self.done) if callable(self.epochs) else self.epochs
+            epochs = self.epochs(self.done) if callable(self.epochs) else self.epochs
+            if epochs < 1:
+                raise bad_value("epochs", epochs, f"of {data.name} must be at least 1")
+            return epochs
         return math.ceil(self._steps / data.epoch_steps)
 
     def _pass(
