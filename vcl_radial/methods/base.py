@@ -21,7 +21,6 @@ import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import chain
 from typing import Any
 
 import torch
@@ -33,6 +32,7 @@ from vcl_radial.errors import UserError
 from vcl_radial.likelihoods import Categorical, Likelihood
 from vcl_radial.likelihoods.objectives import per_point
 from vcl_radial.likelihoods.predict import draws, in_mode
+from vcl_radial.methods.labels import check_labels
 from vcl_radial.methods.modes import evaluating
 from vcl_radial.methods.serves import check_network
 from vcl_radial.methods.tasks import NO_TASK, Batch, Task, WarmUp, calls, check_batch, check_inputs
@@ -78,7 +78,8 @@ class Method(MethodTraits):
         """Check the ranges of a subclass's constructor, and wrap its methods to set the mode."""
         super().__init_subclass__(**kwargs)
         if "__init__" in vars(cls):
-            cls.__init__ = ranges.checked(cls.__init__, _key_of)  # type: ignore[method-assign]
+            checked: Any = ranges.checked(cls.__init__, _key_of)
+            cls.__init__ = checked  # type: ignore[method-assign]
         evaluating(cls)
 
     def __init__(
@@ -109,7 +110,8 @@ class Method(MethodTraits):
         """Called after a step with outputs and targets of the task's points, as in `nll`."""
         self.task = NO_TASK
         """The current task, or the last one."""
-        self._labels_seen = False
+        self.labels_seen = False
+        """Whether the labels of the task have been checked; see `check_labels`."""
         self.movement: Sequence[LayerMovement] = ()
         """Distance of the last task's posterior from its prior, where the method has one."""
         self.sampling: Tensor | None = None
@@ -123,7 +125,7 @@ class Method(MethodTraits):
         Raises:
             UserError: every parameter of the body and of the task's heads is frozen.
         """
-        self.task, self._labels_seen = task, False
+        self.task, self.labels_seen = task, False
         self.likelihood.begin_task(task.points)
         for module in self.network.modules():
             if isinstance(module, MultiHead):
@@ -207,7 +209,7 @@ class Method(MethodTraits):
             parts = self._parts_of_step()
             for _ in range(parts):
                 outputs = self.outputs(batch)
-                self.check_labels(new, outputs.shape[-1])
+                check_labels(self, new, outputs.shape[-1])
                 loss = self.loss(batch, outputs)
                 loss = loss if parts == 1 else loss / parts
                 if loss.is_cpu and not math.isfinite(loss.item()):
@@ -226,24 +228,6 @@ class Method(MethodTraits):
         """The number of gradients that a step sums: one per weight sample, or one in all."""
         one_by_one = self.sample_by_sample and type(self).outputs is Method.outputs
         return self.train_samples if one_by_one else 1
-
-    def check_labels(self, batch: Batch, outputs: int) -> None:
-        """Check that the targets of a batch fit a head with this number of outputs.
-
-        A check of labels on a GPU waits for the GPU: they are checked once, in the first step of a
-        task.
-
-        Raises:
-            DataError, UserError: see `Likelihood.check` and `check_batch`.
-        """
-        if batch.y.is_cpu:
-            self.likelihood.check(batch.y, outputs)
-        elif not self._labels_seen:
-            self._labels_seen = True
-            for part in chain([batch], self.task.batches()):
-                on_cpu = Batch(part.x, part.y.cpu(), part.labels.cpu())
-                check_batch(on_cpu, self.heads if self.with_task else None)
-                self.likelihood.check(on_cpu.y, outputs)
 
     def extend(self, batch: Batch) -> Batch:
         """The points of a step; a subclass may add points to the batch of the task."""

@@ -31,6 +31,7 @@ from vcl_radial.likelihoods import Gaussian
 from vcl_radial.likelihoods.calibration import POINTS
 from vcl_radial.methods.base import MakeOptimizer, Method
 from vcl_radial.methods.exact_head import ExactHead
+from vcl_radial.methods.labels import check_labels
 from vcl_radial.methods.tasks import Batch, Task, WarmUp, check_batch, check_inputs
 from vcl_radial.nn import MultiHead, SingleHead, WithHeads
 from vcl_radial.nn.heads import first_head
@@ -240,7 +241,7 @@ class FixedFeatureMethod(Method):
         if self.trainer is not None:
             return super().learn(batch, optimizer)
         check_batch(batch, self.heads if self.with_task else None)
-        self.check_labels(batch, self._width)
+        check_labels(self, batch, self._width)
         if self.on_outputs is not None:
             self.on_outputs(self.outputs(batch), batch.y)
         return torch.zeros(())

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from vcl_radial.methods.base import Method
 
 _NOT_METHODS = {
-    *("base", "carried", "exact_head", "fixed_features", "laplace", "loop", "natural_gradient"),
+    *("base", "carried", "exact_head", "fixed_features", "labels", "laplace", "natural_gradient"),
     *("modes", "options", "penalties", "quadratic", "registry", "serves", "tasks", "traits"),
 }
 """The modules of `vcl_radial.methods` that do not define a method."""

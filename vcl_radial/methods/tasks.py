@@ -120,7 +120,7 @@ def check_batch(batch: Batch, heads: Sequence[int] | None) -> None:
                 f"the heads of a batch of {len(y)} points have shape {list(task.shape)}: give one "
                 "number, or one for each point"
             )
-        # A read of values on a GPU waits for the GPU: `Method.check_labels` does it once per task.
+        # A read of values on a GPU waits for the GPU: `check_labels` does it once per task.
         labels = torch.unique(task).tolist() if task.is_cpu else []
     for label in labels:
         if label not in heads or isinstance(label, bool | float):

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal
 
 from torch import nn
 from torch.optim import SGD, Adam, Optimizer
 
-from vcl_radial.errors import UserError
+Name = Literal["adam", "amsgrad", "sgd"]
 
 
-def named_optimizer(name: str, learning_rate: float) -> Callable[[nn.Module], Optimizer]:
-    """A function that makes an optimiser by its name: "adam", "amsgrad" or "sgd"."""
+def optimizer_maker(
+    optimizer: Name | Callable[[nn.Module], Optimizer], learning_rate: float
+) -> Callable[[nn.Module], Optimizer]:
+    """A function that makes an optimiser over the parameters of a network.
 
-    def make(network: nn.Module) -> Optimizer:
-        if name == "sgd":
-            return SGD(network.parameters(), lr=learning_rate)
-        return Adam(network.parameters(), lr=learning_rate, amsgrad=name == "amsgrad")
-
-    if name not in ("adam", "amsgrad", "sgd"):
-        raise UserError(
-            f"optimizer = {name!r}: choose from 'adam', 'amsgrad' and 'sgd', or give a function of "
-            "the network"
-        )
-    return make
+    Args:
+        optimizer: name of the optimiser, or the function itself.
+        learning_rate: its learning rate, if it is a name.
+    """
+    if callable(optimizer):
+        return optimizer
+    if optimizer == "sgd":
+        return lambda network: SGD(network.parameters(), lr=learning_rate)
+    amsgrad = optimizer == "amsgrad"
+    return lambda network: Adam(network.parameters(), lr=learning_rate, amsgrad=amsgrad)

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Literal
 
-from vcl_radial.system.seeds import seed_of
+import numpy as np
+import torch
+
+from vcl_radial.likelihoods.predict import seeded_rng
+from vcl_radial.system.seeds import isolated_rng, seed_of
 
 Purpose = Literal["task", "begin", "epoch", "end"]
 
@@ -24,3 +30,19 @@ def seeds(seed: int) -> SeedOf:
         return seed_of(seed, task, purposes.index(purpose), epoch)
 
     return seed_for
+
+
+@contextmanager
+def drawing_from(seed: int | None, device: torch.device) -> Iterator[bool]:
+    """Seed the generators of Python, NumPy and PyTorch inside, and restore them afterwards.
+
+    With None they stay as they are. Yields whether there is a seed.
+    """
+    if seed is None:
+        yield False
+        return
+    with isolated_rng(), seeded_rng(seed, device):
+        # A user's method may draw from any of them.
+        random.seed(seed)
+        np.random.seed(seed)
+        yield True

@@ -285,4 +285,4 @@ def _float32(x: Tensor) -> Tensor:
 
 
 def _is_label(head: object) -> bool:
-    return isinstance(head, Integral) and head >= 0
+    return isinstance(head, Integral) and int(head) >= 0

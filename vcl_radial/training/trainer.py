@@ -11,29 +11,26 @@ from __future__ import annotations
 
 import copy
 import math
-import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from itertools import islice
 from typing import Any, Literal
 
-import numpy as np
 from torch import Tensor
 
 from vcl_radial.config import ranges
 from vcl_radial.config.ranges import Count, CountOrZero, Positive
 from vcl_radial.errors import Diverged, UserError, bad_value
-from vcl_radial.likelihoods.predict import seeded_rng
 from vcl_radial.methods.base import MakeOptimizer, Method
 from vcl_radial.methods.tasks import Batch, Task, columns
-from vcl_radial.optimizers.named import named_optimizer
+from vcl_radial.optimizers.named import Name, optimizer_maker
 from vcl_radial.optimizers.schedules import SCHEDULES, Schedule
 from vcl_radial.runs.peers import ALONE, Peers
-from vcl_radial.system.seeds import isolated_rng
+from vcl_radial.training.arguments import check_arguments
 from vcl_radial.training.loop import TaskLoop, warm_up
 from vcl_radial.training.losses import Epoch, Losses
-from vcl_radial.training.seeds import Purpose, SeedOf, seeds
+from vcl_radial.training.seeds import Purpose, SeedOf, drawing_from, seeds
 from vcl_radial.training.source import TaskData, Tasks, TaskSource
 
 
@@ -82,7 +79,7 @@ class Trainer:
         self,
         method: Method,
         *,
-        optimizer: Literal["adam", "amsgrad", "sgd"] | MakeOptimizer = "adam",
+        optimizer: Name | MakeOptimizer = "adam",
         learning_rate: Positive = 1e-3,
         epochs: Count | Callable[[int], int] = 1,
         steps: Count | None = None,
@@ -103,18 +100,8 @@ class Trainer:
         upkeep: bool = True,
         peers: Peers = ALONE,
     ) -> None:
-        if not isinstance(method, Method):
-            kind = method.__name__ if isinstance(method, type) else type(method).__name__
-            raise UserError(f"{kind} is no method: give one over a network, such as VCL(network)")
-        if isinstance(optimizer, type):
-            example = "lambda network: Adam(network.parameters(), lr=1e-3)"
-            fault = f"must be a function from a network to an optimiser, such as {example}"
-            raise bad_value("optimizer", optimizer, fault)
-        if isinstance(inside, AbstractContextManager):
-            raise bad_value("inside", inside, "must make a context: put `lambda:` before it")
-        if isinstance(optimizer, str):
-            optimizer = named_optimizer(optimizer, learning_rate)
-        self._make = optimizer
+        check_arguments(method, optimizer, inside)
+        self._make = optimizer_maker(optimizer, learning_rate)
         self._schedule = SCHEDULES[schedule] if isinstance(schedule, str) else schedule
         self._seed_of = seed if seed is None or callable(seed) else seeds(seed)
         self.method, self.epochs, self.batch_size = method, epochs, batch_size
@@ -216,7 +203,12 @@ class Trainer:
             "processes": self.peers.world,
         }
         if self.loop is not None:
-            state["loop"] = self.loop.state_dict() | self._of_task()
+            state["loop"] = self.loop.state_dict() | {
+                "epoch": self.epoch,
+                "best_epoch": self.best_epoch,
+                "best_score": self.best_score,
+                "best": self.best,
+            }
         return state
 
     @staticmethod
@@ -262,15 +254,6 @@ class Trainer:
     def _one_seed(self) -> bool:
         """Whether a task has one seed, so that only its end can be stored."""
         return self._seed_of is not None and self._seed_of("task", self.done, 0) is not None
-
-    def _of_task(self) -> dict[str, Any]:
-        """The numbers of the task in training."""
-        return {
-            "epoch": self.epoch,
-            "best_epoch": self.best_epoch,
-            "best_score": self.best_score,
-            "best": self.best,
-        }
 
     def _task(self, data: TaskData, source: TaskSource) -> Iterator[Epoch]:
         """Train on a task."""
@@ -414,15 +397,7 @@ class Trainer:
         waited = self.epoch - self.best_epoch if self.best_epoch else 0
         return self.epoch >= self._epochs(data) or waited >= (self.patience or math.inf)
 
-    @contextmanager
-    def _random(self, purpose: Purpose, epoch: int = 0) -> Iterator[bool]:
+    def _random(self, purpose: Purpose, epoch: int = 0) -> AbstractContextManager[bool]:
         """Draw from the seed of a purpose inside; yields whether it has a seed."""
         seed = None if self._seed_of is None else self._seed_of(purpose, self.done, epoch)
-        if seed is None:
-            yield False
-            return
-        with isolated_rng(), seeded_rng(seed, self.method.device):
-            # A user's method may draw from any of them.
-            random.seed(seed)
-            np.random.seed(seed)
-            yield True
+        return drawing_from(seed, self.method.device)

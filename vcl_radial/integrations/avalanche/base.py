@@ -32,6 +32,7 @@ from vcl_radial.integrations.avalanche.whole_stream import WholeStream
 from vcl_radial.likelihoods import Categorical
 from vcl_radial.likelihoods.predict import in_mode
 from vcl_radial.methods.base import Method
+from vcl_radial.methods.labels import check_labels
 from vcl_radial.methods.naive import Naive
 from vcl_radial.methods.options import method_keywords
 from vcl_radial.methods.tasks import Batch, Task, check_inputs, columns
@@ -232,7 +233,7 @@ class ContinualStrategy(
             output: Tensor = self.method.predict(batch.x, batch.task, number=number)
             return output
         self.mb_logits = logits = self.method.outputs(self._batch)
-        self.method.check_labels(self._batch, logits.shape[-1])
+        check_labels(self.method, self._batch, logits.shape[-1])
         likelihood = self.method.likelihood
         return likelihood.logits(logits) if logits.dim() == 2 else likelihood.mean_output(logits)
 
