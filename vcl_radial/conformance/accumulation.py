@@ -1,9 +1,9 @@
 """Check that the memory of a task is a sum over its points, independent of the batches.
 
-Bayes' rule adds the points of a task up, log p(w | D) = log p(w) + sum_n log p(y_n | x_n, w) + c.
-Let R(D) be the penalty at the start of task 2 away from the weights at the end of task 1, minus
-the penalty at them, where consolidate() has read the points D at those weights. A memory made from
-the sum over n has
+Bayes' rule adds up the points of a task, log p(w | D) = log p(w) + sum_n log p(y_n | x_n, w) + c.
+Let R(D) be the penalty at the start of task 2 away from the weights at the end of task 1, minus the
+penalty at them, where consolidate() has read the points D at those weights. A memory made from the
+sum over n has
 
     R(D) = R_0 + S(D),    S(k copies of D) = k S(D)
 
@@ -14,17 +14,18 @@ does not read the points. So
     with each point once, twice and three times R rises by equal amounts, both S(D);  (2)
     S(D) > 0 unless R does not depend on the points at all.                           (3)
 
-(2) and (3) hold for a summed diagonal or dense Fisher, with any first prior, factor or decay; for
-Kronecker factors, whose product is not a sum over disjoint sets of points, but k copies have k
-times the product of one; for importances of MAS and SI that are multiplied by N. They hold with
-S = 0 for L2 and for a posterior or a precision from training that consolidate() only carries. A
-mean over the points has S(k copies of D) = S(D): copies do not change R, but half of the points do.
-The square of the mean gradient of a mini-batch, about 1/B of the mean square, fails (1). If its B
-is a constant of the method, it fails (2), in which the three copies of a point share a mini-batch.
+(2) and (3) hold for a summed diagonal or dense Fisher, with any first prior, factor or decay. They
+hold for Kronecker factors: the product is not a sum over disjoint sets of points, but k copies have
+k times the product of one copy. They hold for importances of MAS and SI that are multiplied by N.
+They hold with S = 0 for L2 and for a posterior or a precision from training that consolidate() only
+carries. A mean over the points has S(k copies of D) = S(D): copies do not change R, but half of the
+points do. The square of the mean gradient of a mini-batch, about 1/B of the mean square, fails (1).
+If B is a constant of the method, the square fails (2), since the three copies of a point share a
+mini-batch.
 
-All trials have the same training, and differ only in the arguments of consolidate(). So this does
-not check what a method accumulates in training, such as Vadam's squared gradients, nor a memory for
-which consolidate() changes the weights.
+All trials have the same training, and differ only in the arguments of consolidate(). So this check
+does not cover what a method accumulates in training, such as Vadam's squared gradients, nor a
+memory for which consolidate() changes the weights.
 """
 
 from __future__ import annotations
@@ -50,8 +51,8 @@ DRAWS = 8
 
 UNEQUAL = 0.2
 """Largest relative difference of the two rises of (2). Damped Kronecker factors have a term in the
-root of the copies, and stay within 9 % as long as it is at most S; a root alone has 23 %, a square
-67 %."""
+root of the number of copies, and stay within 9 % while this term is at most S. A root alone has
+23 %, a square 67 %."""
 
 
 def accumulates(subject: Subject) -> str:
@@ -80,7 +81,7 @@ def accumulates(subject: Subject) -> str:
     if subject.method.memory_is_mean or subject.method.penalty_grows_with_points:
         return f"{same}made of a mean over the points, as the class says"
     if by_points < 5 * ROUNDING * abs(single):
-        return f"{same}the points hardly count beside the rest of it"
+        return f"{same}the points change little beside its other parts"
     if double - single < max(0.3 * abs(half_of_it - single), 2.5 * error):
         raise Fault(
             f"{_PENALTY} is {single:.6g} nats, and {double:.6g} where task 1 has each of its "
@@ -93,7 +94,7 @@ def accumulates(subject: Subject) -> str:
         raise Fault(
             f"{_PENALTY} is {single:.6g}, {double:.6g} and {triple:.6g} nats where task 1 has "
             "each of its points once, twice and three times, and should rise by equal amounts: let "
-            "consolidate() sum what each point says by itself, such as the square of its own "
+            "consolidate() sum a term of each single point, such as the square of its "
             "gradient (if that is meant, say so in the class: memory_is_mean = True)"
         )
     return f"{same}grows in proportion with the points"
@@ -114,7 +115,7 @@ def _batch_size(small: float, large: float, tolerance: float) -> None:
 
 
 def _twice(rows: Tensor) -> Tensor:
-    """All rows, then all again, so that a mini-batch has different points."""
+    """All rows, then all rows again, so that a mini-batch has different points."""
     return torch.cat([rows, rows])
 
 
@@ -159,7 +160,7 @@ class _Consolidations:
         for trial in trials:
             if not all(torch.equal(trial.weights[n], w) for n, w in weights.items()):
                 raise NotApplicable(
-                    "consolidate() changes the weights by its points: its results do not compare"
+                    "consolidate() changes the weights by its points: penalties are not comparable"
                 )
             if not math.isfinite(trial.rise):
                 raise NotApplicable("the penalty is no finite number far from where task 1 ended")
@@ -184,7 +185,7 @@ class _Consolidations:
 
 
 def _error(*values: Tensor) -> float:
-    """The standard error of the difference of two means, from the spread within all."""
+    """The standard error of the difference of two means, from the spread within all samples."""
     if len(values[0]) == 1:
         return 0.0
     variance = torch.stack([value.var() for value in values]).mean()

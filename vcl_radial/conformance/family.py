@@ -66,7 +66,7 @@ def density(family: type[Posterior]) -> str:
         if log_prob.shape != expected.shape:
             raise Fault(f"log_prob() sums over the last axis alone: shape {list(log_prob.shape)}")
         if not torch.allclose(log_prob, expected, rtol=1e-6, atol=1e-6):
-            raise Fault("log_prob(w) is not that of (w - mean) / scale minus sum log scale")
+            raise Fault("log_prob(w) must be log_prob((w - mean) / scale) minus sum log scale")
     return "integrates to 1 for groups of one weight and of two"
 
 
@@ -133,7 +133,7 @@ def gradients(family: type[Posterior]) -> str:
                     )
     if not priors:
         raise NotApplicable("kl_gradients() is not defined: autograd differentiates kl()")
-    return f"of the KL to {' and '.join(dict.fromkeys(priors))} are those of autograd"
+    return f"of the KL to {' and '.join(dict.fromkeys(priors))} equal autograd's"
 
 
 LOOKS: dict[str, Look] = {

@@ -45,7 +45,7 @@ class Check:
     Attributes:
         name: name of the check.
         look: checks a method on a stream.
-        needs: names of the checks that must pass before this one is meaningful, besides "runs".
+        needs: names of the checks that must pass before this check is meaningful, besides "runs".
         streams: streams on which the check runs.
     """
 
@@ -84,7 +84,7 @@ _IN_METHODS = {
 
 
 class Verdicts(list[Verdict]):
-    """The verdicts of all checks; printed, a line each."""
+    """The verdicts of all checks, printed with one line per verdict."""
 
     def __repr__(self) -> str:
         return "\n".join(map(str, self))
@@ -110,7 +110,7 @@ def check(
     Args:
         method: a class, its `"package.module:Class"`, the path of a recipe's .toml file, or a name
             of `list_methods`.
-        settings: keys of the recipe, `"options.key"` for the method's own options.
+        settings: keys of the recipe; `"options.key"` for options of the method.
         on_verdict: called with each verdict when it is ready.
 
     Raises:
@@ -129,11 +129,12 @@ def check(
 
 
 def iter_verdicts(recipe: Recipe, streams: Sequence[Stream] = STREAMS) -> Iterator[Verdict]:
-    """Run all checks on a method, and yield each verdict; the last says what the method supports.
+    """Run all checks on a method, and yield each verdict; the last lists the supported data.
 
     The method is trained on small streams of three tasks, which need no download, about twenty
-    times for a few steps and once for `recipe.epochs` on each. The checks continue after a fault or
-    an exception in a trial. `check_family` first checks a posterior from outside the suite.
+    times for a few steps and once for `recipe.epochs` on each stream. The checks continue after a
+    fault or an exception in a trial. `check_family` first checks a posterior from outside the
+    suite.
 
     Args:
         recipe: recipe of the method; see `vcl_radial.conformance.recipe_for`.
@@ -191,7 +192,7 @@ def _quiet() -> Iterator[None]:
 
 def _verdict(check: Check, subject: Subject, failed: Sequence[str]) -> Verdict:
     if missing := next((name for name in ("runs", *check.needs) if name in failed), None):
-        return Verdict(check.name, "skipped", f"not looked at before {missing!r} is fixed")
+        return Verdict(check.name, "skipped", f"skipped until {missing!r} is fixed")
     verdict = _outcome(check.name, partial(check.look, subject), subject.method)
     if issubclass(subject.method, Method):
         for in_strategy, in_method in _IN_METHODS.items():

@@ -1,4 +1,4 @@
-"""Checks of what training must not change and of a method's memory of the past."""
+"""Checks of what training must not change, and of a method's memory of the past."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def heads(subject: Subject) -> str:
         raise NotApplicable("trains once on all tasks together: all heads at once")
     record = subject.record
     if subject.memoryless and len({*map(id, record.models)}) > 1:
-        raise NotApplicable("trains a network of its own for each task")
+        raise NotApplicable("trains a separate network for each task")
     heads_by_task = record.trial.head_prefixes()
     if not heads_by_task:
         raise NotApplicable("has one head for all tasks")
@@ -47,8 +47,8 @@ def heads(subject: Subject) -> str:
                     f"the heads of other tasks alone (weight decay and noise reach them too); {fix}"
                 )
     if old_too:
-        return "heads of tasks to come stay as they are; old ones are trained, as the class says"
-    return "training a task leaves the heads of the others as they are"
+        return "heads of future tasks do not change; old heads are trained, as the class says"
+    return "training a task does not change the heads of other tasks"
 
 
 def frozen(subject: Subject) -> str:
@@ -66,7 +66,7 @@ def frozen(subject: Subject) -> str:
             f"training altered {name}, which is frozen (requires_grad = False): leave it alone, "
             "where gradients are computed and where weights are written to"
         )
-    return "a body that is frozen stays as it is"
+    return "a frozen body does not change"
 
 
 def consolidates(subject: Subject) -> str:
@@ -82,8 +82,8 @@ def consolidates(subject: Subject) -> str:
     if subject.memoryless:
         if subject.remembers:
             raise Fault(
-                "the class says memoryless = True, but task 2 is trained otherwise after task 1 "
-                "than from the same weights alone"
+                "the class states memoryless = True, but training task 2 after task 1 differs from "
+                "training it from the same weights alone"
             )
         raise NotApplicable("carries nothing but the weights, as the class says")
     hooks = _overridden_hooks(method)
@@ -93,13 +93,13 @@ def consolidates(subject: Subject) -> str:
         )
     if not subject.remembers:
         raise Fault(
-            f"task 2 is trained as if task 1 had never been, although the class has its own "
+            f"task 2 is trained as if there were no task 1, although the class defines "
             f"{' and '.join(hooks)}: let consolidate(experience) store what penalty() reads "
             "(a method that means to carry nothing says so: memoryless = True)"
         )
     _untrained_heads(subject)
     if method.penalty_off_minimum:
-        return "task 2 is trained in view of task 1; its minimum is elsewhere, as the class says"
+        return "task 1 affects task 2; the penalty's minimum is elsewhere, as the class says"
     return _minimal(subject.penalty)
 
 
@@ -116,16 +116,16 @@ def _untrained_heads(subject: Subject) -> None:
 
 def _minimal(view: PenaltyView) -> str:
     if not view.present:
-        return "task 2 is trained in view of task 1, by other means than penalty()"
+        return "task 1 affects task 2, but not through penalty()"
     if view.random:
-        return "task 2 is trained in view of task 1; penalty() is random: its minimum is not sought"
+        return "task 1 affects task 2; penalty() is random, so its minimum is not checked"
     drop = max(view.drop, -view.rise)
     if drop > view.tolerance:
         raise Fault(
             f"penalty() is {view.at_consolidated:.6g} nats at the weights that task 1 ended with "
             f"and {drop:.3g} lower near by, but it should be minimal there: either consolidate() "
-            "does not store the weights as they are after the task, or penalty() is no distance "
-            "from what it stores (if that is meant, say so in the class: penalty_off_minimum = "
+            "does not store the weights as they are after the task, or penalty() is not a distance "
+            "from the stored weights (if that is meant, say so in the class: penalty_off_minimum = "
             "True)"
         )
     return f"penalty() is minimal where task 1 ended; 1 % away it is {view.rise:.3g} nats higher"

@@ -29,7 +29,7 @@ def seeds(subject: Subject) -> str:
             raise Fault(
                 f"the same seed gave another {name} after task {task}: draw from PyTorch's, "
                 "NumPy's or Python's global generator, which are seeded before each task, and "
-                "iterate over nothing unordered"
+                "do not iterate over sets"
             )
     if subject.closed_form:
         return "the same seed gives the same numbers; a closed form draws none, as the class says"
@@ -57,7 +57,7 @@ def evaluating(subject: Subject) -> str:
                 f"with an evaluation after each epoch task {task} ended with another {name}: keep "
                 "evaluation from writing to what training reads (look at is_training)"
             )
-    return "training goes the same way with it and without"
+    return "training is the same with and without evaluation"
 
 
 def ending(subject: Subject) -> str:
@@ -77,9 +77,9 @@ def ending(subject: Subject) -> str:
     if name := _difference(trained, ended):
         raise Fault(
             f"consolidate() altered {name}: it begins with the network in evaluation mode, in "
-            "which a look at the points moves no average; leave it there"
+            "which a forward pass changes no average; keep this mode"
         )
-    return "the averages stay as training has left them"
+    return "the end of a task does not change the averages"
 
 
 def checkpoint(subject: Subject) -> str:
@@ -98,16 +98,16 @@ def checkpoint(subject: Subject) -> str:
         trial.finished = task
         if name := _difference(record.states[task], trial.tensors()):
             raise Fault(
-                f"a run that goes on from checkpoints has another {name} after task {task} than "
-                "one that was never stopped: state_dict() and load_state_dict() must carry all "
+                f"a run that resumes from checkpoints has another {name} after task {task} than "
+                "a run that was never stopped: state_dict() and load_state_dict() must carry all "
                 "that consolidate() and training leave for the next task"
             )
     if not torch.equal(trial.evaluate(), record.predictions):
         raise Fault(
-            "a run that goes on from checkpoints predicts otherwise than one that was never "
+            "a run that resumes from checkpoints has other predictions than a run that was never "
             "stopped: state_dict() lacks something that a prediction needs"
         )
-    return "stopped after every task, it goes on to the same bits"
+    return "stopped after every task, it resumes to the same bits"
 
 
 def _stored_and_loaded(state: dict[str, Any]) -> dict[str, Any]:
@@ -119,7 +119,7 @@ def _stored_and_loaded(state: dict[str, Any]) -> dict[str, Any]:
 
 
 def _foreign(value: Any, path: str) -> Iterator[tuple[str, str]]:
-    """Yield path and type of what in a state is neither a plain tensor, a number nor text."""
+    """Yield path and type of all values in a state that are no plain tensor, number or text."""
     if isinstance(value, dict):
         for key, inner in value.items():
             yield from _foreign(inner, f"{path}[{key!r}]")
@@ -144,8 +144,8 @@ def _evaluate_and_compare(trial: Trial) -> None:
     for name, state in random_states().items():
         if not same_states({name: state}, generators):
             raise Fault(
-                f"evaluating altered the state of {name}'s random numbers, on which training goes "
-                "on: draw inside `with vcl_radial.likelihoods.predict.seeded_rng(seed, "
+                f"evaluating altered the state of {name}'s random numbers, which training "
+                "continues: draw inside `with vcl_radial.likelihoods.predict.seeded_rng(seed, "
                 "device):`, or from a generator of your own"
             )
 

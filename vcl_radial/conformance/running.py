@@ -18,8 +18,8 @@ def runs(subject: Subject) -> str:
         for name, shape in shapes.items():
             if name not in state or tuple(state[name].shape) != shape:
                 raise Fault(
-                    f"{name} had shape {shape}, and is gone or has another one after task {task}: "
-                    "write into parameters with copy_()"
+                    f"{name} had shape {shape}, and is missing or has another one after "
+                    f"task {task}: write into parameters with copy_()"
                 )
             if not state[name].isfinite().all():
                 raise Fault(f"{name} holds nan or inf after task {task}")
@@ -30,7 +30,7 @@ def data(subject: Subject) -> str:
     """Check that neither training nor evaluation writes to the data."""
     if altered := subject.record.trial.altered():
         raise Fault(altered)
-    return "left as they were"
+    return "training and evaluation do not change the data"
 
 
 def learns(subject: Subject) -> str:
