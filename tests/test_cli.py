@@ -410,3 +410,12 @@ def test_a_command_that_moved_names_its_new_form(command, name):
     code, _, (line,) = command(name, "anything", "--quick")
     assert code == 2
     assert MOVED[name] in line
+
+
+def test_a_missing_list_of_words_is_named(capsys):
+    from reports.__main__ import main as reports
+
+    with pytest.raises(SystemExit) as ended:
+        reports(["pages", "--check"])
+    assert ended.value.code == 2
+    assert "FOLDER|FILE" in capsys.readouterr().err

@@ -26,7 +26,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Print the fault and exit with code 2."""
-        lists = [action.option_strings[0] for action in self._actions if action.nargs == "+"]
+        lists = [a.option_strings[0] for a in self._actions if a.nargs == "+" and a.option_strings]
         if message.startswith("the following arguments are required") and lists:
             message += f"; put it before {', '.join(lists)}: they take all words that follow"
         # An argument may hold line breaks; the message stays one line.
