@@ -82,8 +82,8 @@ def wait_until(happened, seconds: float = 60.0) -> None:
 
 
 def test_ending_the_command_ends_its_workers_and_says_how_to_go_on(tmp_path: Path):
-    # The server that workers are forked from waits when this stands where it looks for Avalanche.
-    (tmp_path / "avalanche.py").write_text(SLEEPER)
+    # The server that workers are forked from waits when this stands where it looks for sklearn.
+    (tmp_path / "sklearn.py").write_text(SLEEPER)
     command = [sys.executable, "-m", "vcl_radial", "run", MULTI_HEAD, "--method", "naive"]
     command += ["--seeds", "2", "--jobs", "2", "--device", "cpu", "--out", str(tmp_path / "runs")]
     path = os.pathsep.join([str(tmp_path), str(Path(__file__).parents[2])])

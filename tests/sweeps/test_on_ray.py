@@ -66,7 +66,7 @@ def test_a_node_is_killed_in_mid_sweep_and_the_table_is_that_of_an_undisturbed_o
     }
 
     def make(track, context, on_step):
-        return Disturbed(track, context, address=cluster.address)
+        return Disturbed(track, context, OnRay(cluster.address))
 
     perform_sweep(plans_of(**changes), RunContext(tmp_path / "ray"), executor=make)
     assert len(lost) == 1
