@@ -7,7 +7,7 @@ BIN := .venv/bin
 demo: .venv/installed  ## radial against Gaussian VCL on split-digits, in under a minute
 	$(BIN)/vcl-radial run split-digits-multi-head --seeds 3
 
-test: .venv/installed  ## the tests, but for those that need data, processes or long: 6 minutes
+test: .venv/installed  ## the tests, but for those that need data, processes or long: 5 minutes
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n logical -m "not data and not processes and not slow"
 
 # MARKED="data or processes or slow" runs those alone.
