@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral
@@ -80,14 +81,24 @@ class TaskSource:
         return math.nan
 
 
-def _epoch_steps(task: TensorTask | DatasetTask) -> int:
-    """The number of steps in an epoch of a task."""
-    full, rest = divmod(len(task), task.batch_size)
-    return full + (rest > 0 and not task.drop_last)
+class _Batches(ABC):
+    """The number of steps in an epoch of `batch_size` points a step."""
+
+    batch_size: int
+    drop_last: bool
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @property
+    def epoch_steps(self) -> int:
+        """Number of steps in an epoch."""
+        full, rest = divmod(len(self), self.batch_size)
+        return full + (rest > 0 and not self.drop_last)
 
 
 @dataclass(frozen=True)
-class TensorTask:
+class TensorTask(_Batches):
     """A task whose points are tensors in memory; each epoch draws a random order.
 
     Attributes:
@@ -107,11 +118,6 @@ class TensorTask:
     def __len__(self) -> int:
         return len(self.points.y)
 
-    @property
-    def epoch_steps(self) -> int:
-        """Number of steps in an epoch."""
-        return _epoch_steps(self)
-
     def select(self, rows: Tensor) -> TensorTask:
         """Some of the points, by their indices `[n]`."""
         return replace(self, points=self.points.at(rows))
@@ -127,7 +133,7 @@ class TensorTask:
 
 
 @dataclass(frozen=True)
-class DatasetTask:
+class DatasetTask(_Batches):
     """A task whose points come from a `torch.utils.data.Dataset`, batch by batch.
 
     An item is an input and a target, or an input, a target and the label of its head.
@@ -148,11 +154,6 @@ class DatasetTask:
 
     def __len__(self) -> int:
         return len(cast(Any, self.dataset))
-
-    @property
-    def epoch_steps(self) -> int:
-        """Number of steps in an epoch."""
-        return _epoch_steps(self)
 
     def select(self, rows: Tensor) -> DatasetTask:
         """Some of the points, by their indices `[n]`."""

@@ -118,14 +118,13 @@ class ContinualRun(TaskRun):
         self.seed, self.recipe, self.evaluate_on = seed, recipe, evaluate_on
         stream = stream_for(settings, recipe, data_dir, seed)
         recipe.check_batches(min(map(len, stream.train)))
-        self._seed_all(0)
+        self._seed_start()
         network = make_network(stream, recipe).to(device)
         self.stream = stream.to(device)
         self.source = StreamTasks(self.stream, recipe)
         self.trainer = self._trainer(network, on_epoch, watched=watched)
         self.method = self.trainer.method
-        self.network = self.method.network
-        super().__init__(self.stream, recipe, self.network)
+        super().__init__(self.stream, recipe, self.method.network)
 
     def _trainer(self, network: Any, on_epoch: OnEpoch, *, watched: bool) -> Any:
         recipe = self.recipe
@@ -217,8 +216,8 @@ class ContinualRun(TaskRun):
             return None
         return task_seed(self.seed, self.tasks if self.trainings == 1 else number + 1)
 
-    def _seed_all(self, task: int) -> None:
-        seed = task_seed(self.seed, task)
+    def _seed_start(self) -> None:
+        seed = task_seed(self.seed, 0)
         random.seed(seed)
         np.random.seed(seed)
         torch.manual_seed(seed)
