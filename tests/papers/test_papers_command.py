@@ -225,18 +225,18 @@ def test_a_record_comes_back_as_it_was_written(drawn, tmp_path):
     assert set(json.loads((tmp_path / "cost.json").read_text())) == set(vars(found))
 
 
-@pytest.mark.parametrize("words", ["bubble", "cost --seed -1", "cost --seed 1.5"])
-def test_a_misuse_is_one_line_that_names_the_word(words, capsys):
+@pytest.mark.parametrize("command", ["bubble", "cost --seed -1", "cost --seed 1.5"])
+def test_a_misuse_is_one_line_that_names_the_word(command, capsys):
     with pytest.raises(SystemExit) as leave:
-        call(*words.split())
+        call(*command.split())
     assert leave.value.code == 2
     error = capsys.readouterr().err
-    assert repr(words.split()[-1]) in error
+    assert repr(command.split()[-1]) in error
     assert error.count("\n") == 1
 
 
 @pytest.mark.parametrize(
-    ("words", "at", "has"),
+    ("command", "at", "has"),
     [
         ("pruning-mlp --method ewc", "--method ewc", "badam, vadam"),
         ("pruning --method ewc", "--method ewc", "rdp"),
@@ -245,9 +245,9 @@ def test_a_misuse_is_one_line_that_names_the_word(words, capsys):
         ("--method rdp pruning-lenet", "--method", "before"),
     ],
 )
-def test_an_option_that_a_figure_does_not_have_is_refused_before_the_work(words, at, has, drawn):
+def test_an_option_that_a_figure_does_not_have_is_refused_before_the_work(command, at, has, drawn):
     with fails(at, has):
-        call(*words.split())
+        call(*command.split())
     assert not drawn
 
 

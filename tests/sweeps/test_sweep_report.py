@@ -82,8 +82,8 @@ def test_the_command_of_the_report_runs_the_best_configuration_on_test_data(
     parser = argparse.ArgumentParser()
     run_command.add(parser.add_subparsers())
     recipe = tmp_path / DIGITS / "best-l2.toml"
-    _, *words = shlex.split(command_for(swept_results, one, recipe, 5, best.parameters))
-    options = parser.parse_args(words)
+    _, *command = shlex.split(command_for(swept_results, one, recipe, 5, best.parameters))
+    options = parser.parse_args(command)
     settings = dict(map(arguments.parse_setting, options.settings))
     runs = planning.plan(options.benchmark, options.methods, options.seeds, settings)
     wanted = study.plan.run(best.parameters, 0)

@@ -35,9 +35,9 @@ def changes(batch=3, **parts):
     return Changes(**unchanged)
 
 
-def close(found, expected, atol=0.02):
+def close(changed, expected, atol=0.02):
     """Equal on a scale to 255, up to the rounding of places in float32."""
-    torch.testing.assert_close(found, expected.float(), rtol=0, atol=atol)
+    torch.testing.assert_close(changed, expected.float(), rtol=0, atol=atol)
 
 
 @pytest.mark.parametrize("size", [8, 31, 32, 160])
@@ -66,9 +66,9 @@ def test_four_quarter_turns_are_the_identity():
 
 @pytest.mark.parametrize(("down", "right"), [(3, 0), (0, -5), (2, 4)])
 def test_a_shift_by_whole_pixels_moves_the_window_and_lets_in_black(down, right):
-    found = apply_changes(pictures(), changes(shift=(2 * right / H, 2 * down / H)))
+    changed = apply_changes(pictures(), changes(shift=(2 * right / H, 2 * down / H)))
     padded = torch.nn.functional.pad(pictures(), (8, 8, 8, 8))
-    close(found, padded[:, :, 8 + down : 8 + down + H, 8 + right : 8 + right + H])
+    close(changed, padded[:, :, 8 + down : 8 + down + H, 8 + right : 8 + right + H])
 
 
 def test_what_comes_in_from_outside_has_the_value_of_the_surround():
@@ -89,18 +89,18 @@ def test_a_window_of_half_the_side_is_a_crop_twice_as_large():
 
 def test_a_window_of_twice_the_side_shows_all_of_it_amid_black():
     images = smooth()
-    found = apply_changes(images, changes(batch=2, window=2.0))
+    changed = apply_changes(images, changes(batch=2, window=2.0))
     # Each pixel lies in the middle of four.
-    close(found[..., 16:48, 16:48], torch.nn.functional.avg_pool2d(images, 2))
-    assert found.sum().item() == pytest.approx(images.sum().item() / 4, rel=1e-4)
+    close(changed[..., 16:48, 16:48], torch.nn.functional.avg_pool2d(images, 2))
+    assert changed.sum().item() == pytest.approx(images.sum().item() / 4, rel=1e-4)
 
 
 def test_what_a_crop_has_cut_off_does_not_come_back():
     images = torch.full((1, 3, 40, 40), 200.0)
     one = changes(batch=1, shift=(0.4, 0.0), window=1.25)
-    found = apply_changes(images, one)[0, 0, 20]
+    changed = apply_changes(images, one)[0, 0, 20]
     # The shift leaves the left 80 % of the side lit, the window shows it from 10 to 74 %.
-    lit = torch.nonzero(found > 0).flatten()
+    lit = torch.nonzero(changed > 0).flatten()
     assert (lit[0].item(), lit[-1].item()) == (4, 29)
 
 
@@ -111,7 +111,7 @@ def test_the_steps_together_are_the_steps_one_after_another():
     # Every kind of flip: a single one does not commute with a rotation.
     flips = torch.tensor([[1.0, 1], [-1, 1], [1, -1], [-1, -1]])
     drawn = Augmentation().draw(4, generator)._replace(flip=flips)
-    found = apply_changes(images, drawn)
+    changed = apply_changes(images, drawn)
     for k, image in enumerate(images):
         step = image
         if drawn.flip[k, 0] < 0:
@@ -129,7 +129,7 @@ def test_the_steps_together_are_the_steps_one_after_another():
         step = F.affine(step, 0, to_middle, 1.0, [0], InterpolationMode.BILINEAR)
         step = F.affine(step, 0, [0, 0], zoom, [0], InterpolationMode.BILINEAR)
         inner = (slice(None), slice(30, 66), slice(30, 66))
-        close(found[k][inner], step[inner], atol=1.0)
+        close(changed[k][inner], step[inner], atol=1.0)
 
 
 def test_each_image_is_changed_by_its_own_parameters():

@@ -80,9 +80,9 @@ def test_a_name_without_an_eye_in_the_eyepacs_subset_leaves_the_other_pairs(tmp_
     names = [*GRADES, "extra"]
     write_csv(tmp_path / "labels.csv", ["image", "level"], [(name, 0) for name in names])
     write_images(tmp_path / "images", names, ".jpg")
-    found = load_photographs("eyepacs-subset", tmp_path, on_fault="skip", report=lines.append)
-    assert found.patients_known
-    assert len(found) == len(GRADES)
+    photographs = load_photographs("eyepacs-subset", tmp_path, on_fault="skip", report=lines.append)
+    assert photographs.patients_known
+    assert len(photographs) == len(GRADES)
     assert "1 not named <patient>_left or <patient>_right (extra)" in lines[0]
 
 
@@ -226,8 +226,8 @@ BAD_ROWS = [
 ]
 
 
-@pytest.mark.parametrize(("row", "words"), BAD_ROWS, ids=str)
-def test_a_bad_row_is_named_and_counted_and_the_others_stay(kaggle, lines, row, words):
+@pytest.mark.parametrize(("row", "reason"), BAD_ROWS, ids=str)
+def test_a_bad_row_is_named_and_counted_and_the_others_stay(kaggle, lines, row, reason):
     write_csv(kaggle / "trainLabels.csv", ["image", "level"], [*GRADES.items(), row])
     if row[0]:
         write_images(kaggle / "train", [row[0]], ".jpeg")
@@ -237,7 +237,7 @@ def test_a_bad_row_is_named_and_counted_and_the_others_stay(kaggle, lines, row, 
     photographs = read_kaggle(kaggle, "skip", lines.append)
     assert {r.name: r.grade for r in photographs.rows} == GRADES
     for line in (str(stopped.value), lines[0]):
-        assert f"{kaggle}: 1 of 5 photographs cannot be used: {words}" in line
+        assert f"{kaggle}: 1 of 5 photographs cannot be used: {reason}" in line
         assert "\n" not in line
     assert [fault.image for fault in photographs.faults] == [row[0] or "row 6"]
 

@@ -159,7 +159,7 @@ def flipped_bit(path):
 
 
 @pytest.mark.parametrize(
-    ("harm", "words"),
+    ("harm", "report"),
     [
         (flipped_bit, "damaged; decoding"),
         (lambda path: path.write_bytes(path.read_bytes()[:-1]), "damaged; decoding"),
@@ -169,12 +169,12 @@ def flipped_bit(path):
     ],
     ids=["a flipped bit", "cut short", "no index", "an index of nothing", "gone"],
 )
-def test_a_damaged_cache_is_reported_and_rebuilt(cache, lines, harm, words):
+def test_a_damaged_cache_is_reported_and_rebuilt(cache, lines, harm, report):
     photographs = table()
     load(photographs, lines)
     harm(pixel_file(cache))
     data = load(photographs, lines)
-    assert words in lines[1]
+    assert report in lines[1]
     assert np.array_equal(data.images(range(12)).numpy(), decoded(photographs))
     load(photographs, lines)
     assert len(lines) == 2

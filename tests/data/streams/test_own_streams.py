@@ -117,13 +117,13 @@ def others(data, **settings):
 
 
 @pytest.mark.parametrize(
-    ("function", "words"),
+    ("function", "fault"),
     [
         ("seen", "7 rows of test are in train too"),
         ("others", r"task 2 has labels [3] that its task_classes lack"),
     ],
 )
-def test_a_users_stream_with_misleading_scores_is_refused(function, words, user_module):
+def test_a_users_stream_with_misleading_scores_is_refused(function, fault, user_module):
     user_module("mistaken_streams", MISTAKEN)
-    with fails(f"kind = 'mistaken_streams:{function}'", words):
+    with fails(f"kind = 'mistaken_streams:{function}'", fault):
         build_stream({"kind": f"mistaken_streams:{function}", "dataset": "digits"})
