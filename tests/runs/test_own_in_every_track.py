@@ -1,6 +1,7 @@
-"""What a user writes once serves every track: a family, a method, and the file of a recipe."""
+"""What a user writes once serves every track: a method, family, network, optimiser and recipe."""
 
 import pytest
+from small_data import small_mushrooms
 
 from vcl_radial.cli import main
 
@@ -12,6 +13,24 @@ from vcl_radial.posteriors import Gaussian
 
 class Mine(Gaussian):
     pass
+
+
+def network(shape):
+    class Body(torch.nn.Sequential):
+        def __init__(self):
+            inputs = torch.Size(shape).numel()
+            super().__init__(torch.nn.Flatten(), torch.nn.Linear(inputs, 5), torch.nn.Tanh())
+
+    return Body()
+
+
+class Momentum(torch.optim.SGD):
+    def __init__(self, params, lr):
+        super().__init__(params, lr=1e-3 * lr, momentum=0.5)
+
+
+def none(params, lr):
+    return lr
 
 
 class Pull(Method):
@@ -51,13 +70,16 @@ MALFORMED = {
 SMALL = {
     "split-digits-single-head": ["epochs=1", "hidden=[8]", "stream.tasks=2"],
     "diabetes": ["steps=20"],
-    "retinopathy-synthetic": ["data.patients=60", "data.size=16", "epochs=1", "channels=2"],
+    "retinopathy-synthetic": ["data.patients=60", "data.size=16", "epochs=1"],
+    "bandit-mushroom": ["data.rounds=80", "steps=20"],
 }
 
 
 @pytest.fixture(autouse=True)
-def _code(user_module, no_report):
+def _code(user_module, no_report, tmp_path, monkeypatch):
     user_module("own_everywhere", CODE)
+    small_mushrooms(tmp_path / "data" / "bandits")
+    monkeypatch.setenv("VCL_RADIAL_DATA", str(tmp_path / "data"))
 
 
 def run(benchmark, method, to, *settings):
@@ -71,6 +93,24 @@ def test_a_family_of_the_users_own_is_carried(benchmark, tmp_path, capsys):
     assert run(benchmark, "gaussian-vcl", tmp_path, family) == 0
     assert run(benchmark, "gaussian-vcl", tmp_path / "no", f"{family}d") == 1
     assert "'own_everywhere' has no 'Mined'; did you mean 'Mine'?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("benchmark", SMALL)
+def test_a_network_of_the_users_own_gets_the_posterior(benchmark, tmp_path):
+    assert run(benchmark, "radial-vcl", tmp_path, "network=own_everywhere:network") == 0
+
+
+@pytest.mark.parametrize("benchmark", SMALL)
+def test_an_optimiser_of_the_users_own_trains(benchmark, tmp_path, capsys):
+    tables = {}
+    for name in ("own_everywhere:Momentum", "torch.optim:AdamW"):
+        folder = tmp_path / name
+        assert run(benchmark, "naive", folder, f"optimizer={name}") == 0
+        tables[name] = [path.read_text() for path in sorted(folder.rglob("*.csv"))]
+    assert tables["own_everywhere:Momentum"] != tables["torch.optim:AdamW"]
+    assert run(benchmark, "naive", tmp_path, "optimizer=own_everywhere:none") == 1
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert line.startswith("vcl-radial: naive: optimizer = 'own_everywhere:none' gives float")
 
 
 @pytest.mark.parametrize("benchmark", SMALL)
@@ -98,7 +138,7 @@ def test_a_malformed_penalty_is_one_line_and_no_run(benchmark, name, tmp_path, c
     recipe = tmp_path / "bad.toml"
     recipe.write_text(f'strategy = "own_everywhere:{name}"\nposterior = "none"')
     assert run(benchmark, recipe, tmp_path / "runs") == 1
-    (line,) = capsys.readouterr().err.splitlines()
+    line = capsys.readouterr().err.splitlines()[-1]
     assert f"bad seed 0: penalty() of {name} " in line
     assert MALFORMED[name] in line
     assert not [*(tmp_path / "runs").rglob("done")]

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from vcl_radial.config import outside
 from vcl_radial.errors import UserError
 from vcl_radial.likelihoods import Categorical
 from vcl_radial.likelihoods.predict import seeded_rng
@@ -16,6 +17,7 @@ from vcl_radial.methods.base import Method
 from vcl_radial.methods.options import not_made, options_of, require_base
 from vcl_radial.methods.penalties import check_kl
 from vcl_radial.methods.registry import find_method
+from vcl_radial.optimizers.named import own_optimizer
 from vcl_radial.tracks.networks import initial_noise
 from vcl_radial.tracks.recipe import check_class
 
@@ -51,7 +53,8 @@ def make_method(recipe: Any, network: nn.Module, **settings: Any) -> Method:
 def check_made(runs: Sequence[Any], make: Callable[[Any], object]) -> None:
     """Make each method of runs once, before the first run trains.
 
-    The objective of a method with a posterior must contain the posterior's KL.
+    The objective of a method with a posterior must contain the posterior's KL, and a user's
+    function must give an optimiser.
 
     Args:
         runs: the runs of a command.
@@ -67,6 +70,9 @@ def check_made(runs: Sequence[Any], make: Callable[[Any], object]) -> None:
                 made = make(run)
                 if isinstance(made, Method):
                     check_kl(made)
+                    if outside.is_named(run.recipe.optimizer):
+                        parameters, rate = made.network.parameters(), run.recipe.learning_rate
+                        own_optimizer(run.recipe.optimizer, parameters, rate)
         except UserError as error:
             raise UserError(str(error), run.method) from None
         except (Exception, SystemExit):  # a user's class may fail in any way

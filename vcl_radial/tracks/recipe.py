@@ -127,10 +127,10 @@ class RecipeSettings(Settings):
 
 
 def parts_from_outside(recipe: Any) -> list[Any]:
-    """The user's method, family and network that a recipe names.
+    """The user's method, family, network and optimiser that a recipe names.
 
     Args:
-        recipe: a recipe with `strategy` beside the keys of `RecipeSettings`.
+        recipe: a recipe with `strategy` and `optimizer` beside the keys of `RecipeSettings`.
 
     Raises:
         UserError: one is missing or cannot be imported.
@@ -144,8 +144,9 @@ def parts_from_outside(recipe: Any) -> list[Any]:
         from vcl_radial.posteriors import family
 
         parts.append(family(recipe.posterior))
-    if recipe.network is not None and outside.is_named(recipe.network):
-        parts.append(outside.find("network", recipe.network))
+    for key in ("network", "optimizer"):
+        if outside.is_named(name := getattr(recipe, key)):
+            parts.append(outside.find(key, name))
     return parts
 
 

@@ -23,8 +23,10 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Adam, Optimizer, RMSprop
 
+from vcl_radial.config import outside
 from vcl_radial.methods.base import Method
 from vcl_radial.methods.tasks import Batch
+from vcl_radial.optimizers.named import own_optimizer
 from vcl_radial.tracks.bandits.environment import Memory
 from vcl_radial.tracks.bandits.likelihood import ChosenReward
 from vcl_radial.tracks.bandits.settings import UNIFORM, Recipe
@@ -213,6 +215,8 @@ def make_optimizer(recipe: Recipe, network: nn.Module) -> Optimizer:
     """The recipe's optimiser."""
     if recipe.optimizer == "adam":
         return Adam(network.parameters(), lr=recipe.learning_rate)
+    if outside.is_named(recipe.optimizer):
+        return own_optimizer(recipe.optimizer, network.parameters(), recipe.learning_rate)
     # The published settings are for TensorFlow, where the second moment starts at 1. From 0 the
     # first steps are three times this learning rate, which leaves units dead.
     optimizer = RMSprop(network.parameters(), lr=recipe.learning_rate, alpha=0.9, eps=1e-5)

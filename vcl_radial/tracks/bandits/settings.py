@@ -11,7 +11,7 @@ from vcl_radial.config.ranges import Count, NotNegative, Positive, ShareBelowOne
 from vcl_radial.runs.keys import Key
 from vcl_radial.runs.settings import Settings
 from vcl_radial.runs.spec import RunSpec
-from vcl_radial.tracks.recipe import MethodRecipe, StepRecipe, parts_from_outside
+from vcl_radial.tracks.recipe import MethodRecipe, StepRecipe, one_of, parts_from_outside
 
 FILES = {
     "mushroom": "mushroom.csv.gz",
@@ -57,8 +57,10 @@ class Recipe(StepRecipe, MethodRecipe):
     hidden: Annotated[list[Count], Field(min_length=1)] = Key(
         [100, 100], "units of the hidden layers"
     )
-    optimizer: Literal["adam", "rmsprop"] = Key(
-        "adam", "optimiser of the method; 'rmsprop' is that of Riquelme et al."
+    optimizer: Annotated[str, one_of("adam", "rmsprop", what="function")] = Key(
+        "adam",
+        "optimiser of the method; 'rmsprop' is that of Riquelme et al.; or "
+        "`package.module:function` from parameters and lr",
     )
     learning_rate: Positive = Key(0.1, "learning rate of a training's first step")
     decay: NotNegative = Key(

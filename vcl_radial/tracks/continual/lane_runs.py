@@ -54,7 +54,11 @@ def lane_method(strategy: str) -> type[Method] | None:
 def shape(recipe: Recipe) -> str | None:
     """Keys that the recipes of one program share, as JSON; None for a recipe that runs alone."""
     method = lane_method(recipe.strategy)
-    if method is None or recipe.optimizer == "sgd" or set(recipe.options) - method.lane_options:
+    if (
+        method is None
+        or recipe.optimizer not in ("adam", "amsgrad")
+        or set(recipe.options) - method.lane_options
+    ):
         return None
     if (recipe.posterior == "none") != (recipe.strategy == "naive"):
         return None

@@ -8,11 +8,13 @@ from typing import Any
 from torch import nn
 from torch.optim import SGD, Adam, Optimizer
 
+from vcl_radial.config import outside
 from vcl_radial.likelihoods import OneHot
 from vcl_radial.methods.base import Method
 from vcl_radial.methods.options import not_made, require_base
 from vcl_radial.methods.registry import find_method
 from vcl_radial.nn import variational_weights
+from vcl_radial.optimizers.named import own_optimizer
 from vcl_radial.optimizers.schedules import SCHEDULES
 from vcl_radial.tracks.continual.evaluation import eval_batch
 from vcl_radial.tracks.continual.settings import Recipe
@@ -105,6 +107,8 @@ def optimizer_for(recipe: Recipe) -> Callable[[nn.Module], Optimizer]:
         groups = [group for group in groups if group["params"]]
         if recipe.optimizer == "sgd":
             return SGD(groups, lr=recipe.learning_rate)
+        if outside.is_named(recipe.optimizer):
+            return own_optimizer(recipe.optimizer, groups, recipe.learning_rate)
         amsgrad = recipe.optimizer == "amsgrad"
         return Adam(groups, lr=recipe.learning_rate, amsgrad=amsgrad, fused=True)
 

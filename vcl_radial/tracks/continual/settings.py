@@ -123,7 +123,10 @@ class Recipe(EpochRecipe, RecipeSettings):
     label_variance: Positive = Key(0.1, "variance v of that noise")
     label_scale: Positive = Key(1.0, "output s that stands for a label")
     point_heads: bool = Key(False, "point estimates in the heads, whatever the body has")
-    optimizer: Literal["amsgrad", "adam", "sgd"] = Key("amsgrad", "optimiser of the network")
+    optimizer: Annotated[str, one_of("amsgrad", "adam", "sgd", what="function")] = Key(
+        "amsgrad",
+        "optimiser of the network by its name, or `package.module:function` from parameters and lr",
+    )
     learning_rate: Positive = Key(1e-3, "step size of the optimiser", lanes="may differ")
     rho_learning_rate: Positive | None = Key(
         None, "step size for rho and the factor of a low rank, if different", lanes="may differ"

@@ -12,7 +12,7 @@ from vcl_radial.config.ranges import Count, Positive, ShareBelowOne
 from vcl_radial.runs.keys import Key, declared
 from vcl_radial.runs.settings import Settings
 from vcl_radial.runs.spec import RunSpec
-from vcl_radial.tracks.recipe import MethodRecipe, StepRecipe, parts_from_outside
+from vcl_radial.tracks.recipe import MethodRecipe, StepRecipe, one_of, parts_from_outside
 from vcl_radial.tracks.regression import lanes
 from vcl_radial.tracks.regression.lanes import Lane
 
@@ -82,11 +82,17 @@ class Recipe(StepRecipe, MethodRecipe):
     hidden: Annotated[list[Count], Field(min_length=1)] | None = Key(
         None, "units of the hidden layers; None for those of the published results"
     )
-    learning_rate: Positive = Key(1e-3, "step size of Adam", lanes="may differ")
+    learning_rate: Positive = Key(1e-3, "step size of the optimiser", lanes="may differ")
     batch_size: Count = Key(64, "rows of a batch")
     steps: Count = Key(20_000, "steps of Adam; in a sequence, of each slice")
     train_samples: Count = Key(1, "weight samples of a step")
     eval_samples: Count = Key(200, "weight samples of a prediction")
+    optimizer: Annotated[str, one_of("adam", what="function")] = Key(
+        "adam",
+        "'adam', or `package.module:function` from parameters and lr, with which splits train one "
+        "by one",
+        digest="unless default",
+    )
 
     @model_validator(mode="after")
     def _has_kl(self) -> Recipe:
@@ -100,7 +106,9 @@ class Recipe(StepRecipe, MethodRecipe):
     @property
     def lane(self) -> Lane | None:
         """The abilities of the method's lanes; None if its splits cannot train as lanes."""
-        lane = lanes.find(self.strategy) if self.network is None else None
+        if self.network is not None or self.optimizer != "adam":
+            return None
+        lane = lanes.find(self.strategy)
         return lane if lane is not None and lane.serves(self.posterior, self.options) else None
 
 

@@ -9,12 +9,12 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import torch
-from torch import Tensor
-from torch.optim import Adam
+from torch import Tensor, nn
+from torch.optim import Adam, Optimizer
 
 from vcl_radial.data.tables import RegressionData
 from vcl_radial.likelihoods import Gaussian
@@ -23,6 +23,7 @@ from vcl_radial.likelihoods.predict import seeded_rng
 from vcl_radial.methods.base import Method
 from vcl_radial.methods.carried import carried_bytes, contents
 from vcl_radial.methods.tasks import Batch
+from vcl_radial.optimizers.named import own_optimizer
 from vcl_radial.optimizers.schedules import linear_tail
 from vcl_radial.runs.training import Step
 from vcl_radial.tracks.methods import make_method
@@ -34,7 +35,7 @@ from vcl_radial.tracks.regression.lanes import find
 from vcl_radial.tracks.regression.results import Scored, Scores, reports
 from vcl_radial.tracks.regression.scores import score
 from vcl_radial.tracks.regression.sequence import slices
-from vcl_radial.tracks.regression.settings import Run
+from vcl_radial.tracks.regression.settings import Recipe, Run
 from vcl_radial.tracks.regression.training import LaneSplits, by_lane, split_seed
 from vcl_radial.training.seeds import Purpose
 from vcl_radial.training.source import TaskSource
@@ -149,7 +150,7 @@ class SliceTraining(Scored):
         self._start = contents(self.method.network.state_dict())
         self.trainer = Trainer(
             self.method,
-            optimizer=lambda network: Adam(network.parameters(), lr=recipe.learning_rate),
+            optimizer=partial(make_optimizer, recipe),
             steps=recipe.steps * (len(parts) if self.method.needs_whole_stream else 1),
             schedule=linear_tail,
             rates_by="step",
@@ -258,3 +259,9 @@ def method_of(run: Run, inputs: int, hidden: int) -> Method:
         eval_samples=recipe.eval_samples,
         loss_value=False,
     )
+
+
+def make_optimizer(recipe: Recipe, network: nn.Module) -> Optimizer:
+    """The recipe's optimiser."""
+    make = Adam if recipe.optimizer == "adam" else partial(own_optimizer, recipe.optimizer)
+    return make(network.parameters(), recipe.learning_rate)

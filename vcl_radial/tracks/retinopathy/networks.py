@@ -10,12 +10,14 @@ import torch
 from torch import Tensor, nn
 from torch.optim import SGD, Adam, Optimizer
 
+from vcl_radial.config import outside
 from vcl_radial.data.fundus.table import GRADES
 from vcl_radial.nn.grouping import Layer
 from vcl_radial.nn.resnet import ResNet
 from vcl_radial.nn.vgg import VGG
 from vcl_radial.nn.weights import VariationalWeights, drawn_by
 from vcl_radial.nn.with_heads import WithHeads
+from vcl_radial.optimizers.named import own_optimizer
 from vcl_radial.tracks.networks import body_of, posterior_of
 from vcl_radial.tracks.retinopathy.settings import Recipe
 
@@ -57,6 +59,8 @@ def make_optimizer(recipe: Recipe, network: nn.Module) -> Optimizer:
     """The recipe's optimiser."""
     if recipe.optimizer == "sgd":
         return SGD(network.parameters(), lr=recipe.learning_rate, momentum=0.9, nesterov=True)
+    if outside.is_named(recipe.optimizer):
+        return own_optimizer(recipe.optimizer, network.parameters(), recipe.learning_rate)
     amsgrad = recipe.optimizer == "amsgrad"
     return Adam(network.parameters(), lr=recipe.learning_rate, amsgrad=amsgrad)
 

@@ -119,8 +119,9 @@ class Recipe(EpochRecipe, MethodRecipe):
         "what the network is trained on: the five levels of retinopathy, whose probabilities from "
         "level 2 on add up to that of referable disease, or referable or not, as in the paper",
     )
-    optimizer: Literal["amsgrad", "adam", "sgd"] = Key(
-        "adam", "'sgd' has Nesterov's momentum of 0.9"
+    optimizer: Annotated[str, one_of("amsgrad", "adam", "sgd", what="function")] = Key(
+        "adam",
+        "'sgd' has Nesterov's momentum of 0.9; or `package.module:function` from parameters and lr",
     )
     learning_rate: Positive = Key(6e-3, "largest learning rate of the schedule")
     learning_rate_decay: Annotated[float, Field(gt=0, le=1)] = Key(
