@@ -13,7 +13,11 @@ from vcl_radial.system.quiet import quiet
 
 PROGRAM = "python -m reports"
 
-COMMANDS = {"pages": "reports.pages_command", "price": "reports.price.command"}
+COMMANDS = {
+    "leaderboard": "reports.leaderboard",
+    "pages": "reports.pages_command",
+    "price": "reports.price.command",
+}
 """Modules of commands by their first word; every other word is a figure of the papers."""
 
 

@@ -41,7 +41,11 @@ def to_markdown(records: Mapping[str, Record], sections: Mapping[str, ModuleType
         lstrip_blocks=True,
     )
     environment.globals.update(
-        tables=tables, markdown=markdown, origin=origin, title_and_notes=title_and_notes
+        tables=tables,
+        number=number,
+        markdown=markdown,
+        origin=origin,
+        title_and_notes=title_and_notes,
     )
     template = environment.get_template("page.md.jinja")
     return template.render(records=records, sections=sections)

@@ -30,7 +30,8 @@ class Page:
 
     Attributes:
         name: name of the page.
-        package: its docstring is the title and, below it, the introduction.
+        package: its docstring has the title, the question, its answer and the introduction, with
+            an empty line between them.
         modules: the module of each figure, by the name of the figure.
     """
 
@@ -49,9 +50,27 @@ class Page:
         return (self.package.__doc__ or "").partition("\n")[0].rstrip(".")
 
     @property
+    def question(self) -> str:
+        """What the page asks, in one sentence."""
+        return self._paragraph(1)
+
+    @property
+    def answer(self) -> str:
+        """The answer, in one sentence."""
+        return self._paragraph(2)
+
+    @property
     def introduction(self) -> str:
-        """The paragraph below the title."""
-        return " ".join((self.package.__doc__ or "").partition("\n")[2].split())
+        """What is shown below the answer."""
+        return self._paragraph(3)
+
+    @property
+    def cover(self) -> str:
+        """The figure whose picture stands at the top: `COVER` of the package."""
+        return str(getattr(self.package, "COVER", ""))
+
+    def _paragraph(self, number: int) -> str:
+        return " ".join((self.package.__doc__ or "").split("\n\n")[number].split())
 
     @property
     def figures(self) -> dict[str, str]:

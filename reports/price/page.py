@@ -70,9 +70,11 @@ def page(results: pd.DataFrame) -> str:
     environment.filters["escaped"] = markdown.escaped
     template, family = environment.get_template("page.jinja"), Family()
     sections = [_section(name, lines, family) for name, lines in benchmarks(results).items()]
-    template.render(benchmarks=sections, diagonal=DIAGONAL.name)
+    shapes = [FULL.name, *(radial.name for radial in RADIAL)]
+    values = {"benchmarks": sections, "diagonal": DIAGONAL.name, "shapes": shapes}
+    template.render(values)
     family.close()
-    return template.render(benchmarks=sections, diagonal=DIAGONAL.name)
+    return template.render(values) + "\n"
 
 
 def _section(name: str, lines: pd.DataFrame, family: Family) -> dict[str, Any]:

@@ -16,11 +16,27 @@ REPORTS = ROOT / "reports"
 MOST_BYTES = 15_000_000
 """Of all files together."""
 
+MOST_WORDS = 600
+"""Of a page before what it folds: a reader has three minutes."""
+
 
 def test_every_page_is_as_its_template_and_its_rows_make_it():
     paths = (ROOT / "README.md.jinja", REPORTS)
     templates = [path for folder in paths for path in pages.templates(folder)]
     assert pages.differences([path for path in templates if path.parent.name != "methods"]) == []
+
+
+@pytest.mark.parametrize(
+    "page",
+    [path for path in sorted(REPORTS.rglob("README.md")) if path.parent != REPORTS],
+    ids=lambda page: page.parent.relative_to(REPORTS).as_posix(),
+)
+def test_a_page_asks_and_answers_before_what_it_folds(page):
+    head, *folded = page.read_text().split("<details>")
+    assert "**Question.**" in head
+    assert "**Answer.**" in head
+    assert len(head.split()) <= MOST_WORDS
+    assert "".join(folded).count("</details>") == len(folded)
 
 
 @pytest.mark.slow

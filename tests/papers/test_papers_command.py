@@ -319,10 +319,12 @@ def test_the_figures_of_each_page_go_to_its_own_folder(drawn, tmp_path, monkeypa
     for page in pages().values():
         assert list(read(page.folder)) == list(page.figures)
         text = (page.folder / "README.md").read_text()
-        before = f"# {page.title}\n\n{page.introduction}\n\n"
-        assert text.startswith(before + ("| figure | shows |" if len(page.figures) > 1 else "## "))
+        head, *folded = text.split("<details>")
+        assert head.startswith(f"# {page.title}\n\n**Question.** {page.question}\n\n")
+        assert len(folded) == len(page.figures)
+        assert all(text.count(f"]({name}.png)") == 1 for name in page.figures)
         if len(page.figures) > 1:
-            overview = text.removeprefix(before).split("\n\n")[0]
+            overview = head.partition(f"{page.introduction}\n\n")[2].split("\n\n")[0]
             assert [row.split(" | ")[0] for row in overview.splitlines()[2:]] == [
                 f"| {name}" for name in page.figures
             ]
