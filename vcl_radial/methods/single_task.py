@@ -92,6 +92,12 @@ class SingleTask(Method):
         self.learned = state["learned"]
         self.networks = {number: deepcopy(self._initial).eval() for number in state["networks"]}
         for number, network in self.networks.items():
-            # The initial network has the heads of later tasks too.
-            network.load_state_dict(state["networks"][number], strict=False)
+            # The initial network has the heads of later tasks too, which this one never had.
+            stored = state["networks"][number]
+            for name, module in network.named_modules():
+                if isinstance(module, MultiHead):
+                    for head in [*module.heads]:
+                        if not any(key.startswith(f"{name}.heads.{head}.") for key in stored):
+                            del module.heads[head]
+            network.load_state_dict(stored)
             network.to(self.device)
