@@ -10,7 +10,13 @@ import pytest
 import torch
 from scenarios import copies, digits, network
 from torch.optim import SGD
-from torch.utils.data import Dataset, IterableDataset, TensorDataset
+from torch.utils.data import (
+    DataLoader,
+    Dataset,
+    IterableDataset,
+    TensorDataset,
+    WeightedRandomSampler,
+)
 
 import vcl_radial as vr
 from vcl_radial.errors import DataError, Diverged, UserError
@@ -20,7 +26,9 @@ from vcl_radial.methods.ml_init_vcl import MLInitVCL
 from vcl_radial.methods.naive import Naive
 from vcl_radial.methods.replay import Replay
 from vcl_radial.methods.si import SI
+from vcl_radial.methods.single_task import SingleTask
 from vcl_radial.methods.vcl import VCL
+from vcl_radial.nn import MultiHead
 from vcl_radial.training.source import Tasks, TaskSource, TensorTask
 from vcl_radial.training.trainer import Trainer
 
@@ -39,6 +47,21 @@ def assert_same(one, two):
     assert one.keys() == two.keys()
     for name, weight in one.items():
         assert torch.equal(weight, two[name]), name
+
+
+def assert_equal_states(one, other):
+    assert type(one) is type(other)
+    if isinstance(one, dict):
+        assert one.keys() == other.keys()
+        for key, value in one.items():
+            assert_equal_states(value, other[key])
+    elif isinstance(one, list | tuple):
+        for value, same in zip(one, other, strict=True):
+            assert_equal_states(value, same)
+    elif isinstance(one, torch.Tensor):
+        assert torch.equal(one, other)
+    else:
+        assert one == other
 
 
 def stored(made):
@@ -75,6 +98,32 @@ def test_arrays_and_datasets_give_the_points_of_tensors():
         assert len(task.select(rows)) == 2
 
 
+def test_a_loader_trains_as_its_dataset_and_keeps_its_batches():
+    x, y = digits("single").inputs(0, "train"), digits("single").labels(0, "train")
+    data = TensorDataset(x, y)
+    made = [trainer(multi_head=False).fit([form]) for form in (data, DataLoader(data, 20, True))]
+    assert_same(*map(weights, made))
+    weighted = DataLoader(data, 8, sampler=WeightedRandomSampler([1.0] * len(y), 20))
+    (task,) = Tasks([weighted]).tasks()
+    assert [len(batch.y) for batch in task.epoch(0)] == [8, 8, 4]
+    assert task.epoch_steps == 3
+    assert len(task) == len(y)
+    assert torch.equal(torch.cat([batch.x for batch in task.batches()]), x)
+    assert task.select(torch.arange(16)).epoch_steps == 2
+
+
+@pytest.mark.parametrize("kind", [Naive, Joint])
+@pytest.mark.parametrize("form", [list, lambda pairs: [TensorDataset(*pair) for pair in pairs]])
+def test_in_a_network_with_a_head_for_each_task_each_task_has_its_head(kind, form):
+    pairs = [(torch.randn(40, 64), torch.arange(40) % 2) for _ in range(2)]
+    made = trainer(kind).fit(form(pairs))
+    (multi,) = (m for m in made.method.network.modules() if isinstance(m, MultiHead))
+    assert list(multi.heads) == ["0", "1"]
+    assert any(weight.grad is not None for weight in multi.head(1).parameters())
+    single = trainer(kind, multi_head=False).fit(form(pairs))
+    assert set(single.method.heads) == {0}
+
+
 @pytest.mark.parametrize("drop_last", [False, True])
 @pytest.mark.parametrize("form", ["tensors", "dataset"])
 def test_an_epoch_has_every_point_once_but_for_a_smaller_last_batch(form, drop_last):
@@ -105,6 +154,8 @@ class Endless(IterableDataset):
         ([(np.array(["a", "b"]), [0, 1])], DataError),
         (["digits"], UserError),
         ([Endless()], UserError),
+        ([DataLoader(Endless(), 2)], UserError),
+        ([DataLoader(TensorDataset(torch.ones(4, 2)), None)], UserError),
     ],
 )
 def test_what_is_no_task_is_refused(tasks, kind):
@@ -168,6 +219,7 @@ def test_inputs_of_another_type_are_refused_by_name(dtype):
         (EWC, None, {"schedule": "cosine"}),
         (Replay, None, {"settings": {"buffer_size": 10}}),
         (MLInitVCL, "gaussian", {"settings": {"ml_epochs": 1}, "rates_by": "step"}),
+        (SingleTask, None, {}),
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )
@@ -184,6 +236,8 @@ def test_training_that_stops_after_any_epoch_ends_with_the_same_bits(kind, poste
         state, epochs = stored(part), epochs + 1
     assert epochs == 4
     assert_same(weights(part), weights(whole))
+    for one, other in zip(part.states, whole.states, strict=True):
+        assert_equal_states(one, other)
 
 
 @pytest.mark.parametrize("kind", [VCL, MLInitVCL])
@@ -210,6 +264,25 @@ def test_an_interrupted_epoch_is_repeated():
         made.fit([pair])
     made.fit([pair])
     assert [epoch.epoch for epoch in made.history] == [1, 2]
+
+
+def test_an_interrupt_while_a_task_ends_costs_no_epoch():
+    stream = digits("multi").first(2)
+    whole = trainer(VCL, "gaussian", epochs=2).fit(stream)
+    made = trainer(VCL, "gaussian", epochs=2)
+    end_task, interrupts = made.method.end_task, iter([KeyboardInterrupt])
+
+    def interrupted(task):
+        if error := next(interrupts, None):
+            raise error
+        end_task(task)
+
+    made.method.end_task = interrupted
+    with pytest.raises(KeyboardInterrupt):
+        made.fit(stream)
+    made.fit(stream)
+    assert [epoch.epoch for epoch in made.history] == [1, 2, 1, 2]
+    assert_same(weights(made), weights(whole))
 
 
 def test_a_state_replaces_the_task_in_training():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import torch
@@ -32,6 +33,10 @@ class Epoch(NamedTuple):
     penalty: float
     validation: float
     seconds: float
+
+
+NO_EPOCH = Epoch(0, 0, math.nan, math.nan, math.nan, math.nan, 0.0)
+"""Before the first epoch."""
 
 
 class Losses:

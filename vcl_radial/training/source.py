@@ -144,6 +144,7 @@ class DatasetTask(_Batches):
         heads: labels of the heads that the task trains.
         batch_size: number of points in a step.
         drop_last: whether to leave out the last batch of an epoch if it is smaller.
+        loader: a user's loader of the points, with its sampler, workers and collation.
     """
 
     name: str
@@ -151,9 +152,15 @@ class DatasetTask(_Batches):
     heads: Sequence[int] = (0,)
     batch_size: int = 32
     drop_last: bool = False
+    loader: DataLoader[Any] | None = None
 
     def __len__(self) -> int:
         return len(cast(Any, self.dataset))
+
+    @property
+    def epoch_steps(self) -> int:
+        """Number of steps in an epoch; a user's sampler decides on it."""
+        return super().epoch_steps if self._own_loader is None else len(self._own_loader)
 
     def select(self, rows: Tensor) -> DatasetTask:
         """Some of the points, by their indices `[n]`."""
@@ -180,9 +187,36 @@ class DatasetTask(_Batches):
             yield Batch(_float32(x), y, head)
 
     def _loader(self, *, shuffle: bool) -> DataLoader[Any]:
+        if shuffle and self._own_loader is not None:
+            return self._own_loader
+        like: Any = {}
+        if self.loader is not None:
+            like = {"num_workers": self.loader.num_workers, "collate_fn": self.loader.collate_fn}
+        drop_last = self.drop_last and shuffle
         return DataLoader(
-            self.dataset, self.batch_size, shuffle=shuffle, drop_last=self.drop_last and shuffle
+            self.dataset, self.batch_size, shuffle=shuffle, drop_last=drop_last, **like
         )
+
+    @property
+    def _own_loader(self) -> DataLoader[Any] | None:
+        """The user's loader, if it loads these points and not others of its data."""
+        loader = self.loader
+        return loader if loader is not None and loader.dataset is self.dataset else None
+
+
+@dataclass(frozen=True)
+class _WithHead(Dataset[Any]):
+    """Items of a dataset with the label of their head."""
+
+    dataset: Dataset[Any]
+    head: int
+
+    def __len__(self) -> int:
+        return len(cast(Any, self.dataset))
+
+    def __getitem__(self, index: int) -> Any:
+        x, y, head = (*self.dataset[index], self.head)[:3]
+        return x, y, head
 
 
 class Tasks(TaskSource):
@@ -191,10 +225,12 @@ class Tasks(TaskSource):
     Args:
         tasks: the tasks in order. Each is a task of a stream (`vcl_radial.benchmark`), a pair of
             inputs `[n, ...]` and targets `[n]` (tensors or arrays), a `torch.utils.data.Dataset`,
-            or any `TaskData`. Inputs of float64 and float16 become float32.
-        heads: the label of each task's head; by default the head of a stream's task, otherwise 0.
-        batch_size: number of points in a step.
+            a `DataLoader` of one, or any `TaskData`. Inputs of float64 and float16 become float32.
+        heads: the label of each task's head; by default the head of a stream's task, and for other
+            tasks see `a_head_each`.
+        batch_size: number of points in a step; a `DataLoader` keeps its own.
         drop_last: whether to leave out the last batch of an epoch if it is smaller.
+        a_head_each: whether task t (from 0) has head t by default, and not head 0.
 
     Raises:
         UserError: there is no task, a task has none of these forms, or a task has no head.
@@ -209,6 +245,7 @@ class Tasks(TaskSource):
         heads: Sequence[int] | None = None,
         batch_size: Count = 32,
         drop_last: bool = False,
+        a_head_each: bool = False,
     ) -> None:
         self._batch_size, self._drop_last = batch_size, drop_last
         if isinstance(tasks, str | Dataset | TaskData) or not isinstance(tasks, Iterable):
@@ -220,7 +257,12 @@ class Tasks(TaskSource):
             fault = f"must give a whole number from 0 for each of {len(tasks)} tasks"
             raise bad_value("heads", heads, fault)
         self._tasks: list[TaskData] = [
-            self._task(f"task {number + 1}", task, None if heads is None else heads[number])
+            self._task(
+                f"task {number + 1}",
+                task,
+                None if heads is None else heads[number],
+                number if a_head_each else 0,
+            )
             for number, task in enumerate(tasks)
         ]
         for task in self._tasks:
@@ -241,30 +283,40 @@ class Tasks(TaskSource):
             )
             points = Batch(torch.cat(x), torch.cat(y), torch.cat(labels))
             return TensorTask("all tasks", points, heads, self._batch_size, self._drop_last)
-        if all(isinstance(task, DatasetTask) for task in tasks) and len(heads) == 1:
-            joined: ConcatDataset[Any] = ConcatDataset([task.dataset for task in tasks])
-            return DatasetTask("all tasks", joined, heads, self._batch_size, self._drop_last)
+        if all(isinstance(task, DatasetTask) for task in tasks):
+            joined: ConcatDataset[Any] = ConcatDataset(
+                [_WithHead(task.dataset, task.heads[0]) for task in tasks]
+            )
+            like = tasks[0].batch_size, tasks[0].drop_last, tasks[0].loader
+            return DatasetTask("all tasks", joined, heads, *like)
         return super().together()
 
-    def _task(self, name: str, task: Any, head: int | None) -> TaskData:
+    def _task(self, name: str, task: Any, head: int | None, usual: int) -> TaskData:
         if isinstance(task, TaskData):
             return task
         if isinstance(task, StreamTask):
             head = task.head if head is None else head
             return self._of_tensors(task.name, task.train, head)
+        head = usual if head is None else head
         if isinstance(task, tuple | list) and len(task) == 2:
-            return self._of_tensors(name, task, head or 0)
-        if isinstance(task, Dataset):
-            if isinstance(task, IterableDataset) or not hasattr(task, "__len__"):
-                raise UserError(
-                    f"{name} is a {type(task).__name__}, whose points have no numbers: give a "
-                    "Dataset with __len__ and __getitem__"
-                )
-            return DatasetTask(name, task, (head or 0,), self._batch_size, self._drop_last)
-        raise UserError(
-            f"{name} is a {type(task).__name__}: give a pair of inputs and targets, a "
-            "torch.utils.data.Dataset, or a task of vcl_radial.benchmark(...)"
-        )
+            return self._of_tensors(name, task, head)
+        dataset = task.dataset if isinstance(task, DataLoader) else task
+        if not isinstance(dataset, Dataset):
+            raise UserError(
+                f"{name} is a {type(task).__name__}: give a pair of inputs and targets, a "
+                "torch.utils.data.Dataset, or a task of vcl_radial.benchmark(...)"
+            )
+        if isinstance(dataset, IterableDataset) or not hasattr(dataset, "__len__"):
+            raise UserError(
+                f"{name} is a {type(dataset).__name__}, whose points have no numbers: give a "
+                "Dataset with __len__ and __getitem__"
+            )
+        if isinstance(task, DataLoader):
+            if task.batch_size is None:
+                raise UserError(f"{name} has a batch_sampler of its own: give batch_size")
+            own = task.batch_size, task.drop_last, task
+            return DatasetTask(name, dataset, (head,), *own)
+        return DatasetTask(name, dataset, (head,), self._batch_size, self._drop_last)
 
     def _of_tensors(self, name: str, pair: Sequence[Any], head: int) -> TensorTask:
         try:

@@ -29,7 +29,7 @@ from vcl_radial.optimizers.schedules import SCHEDULES, Schedule
 from vcl_radial.runs.peers import ALONE, Peers
 from vcl_radial.training.arguments import check_arguments
 from vcl_radial.training.loop import TaskLoop, warm_up
-from vcl_radial.training.losses import Epoch, Losses
+from vcl_radial.training.losses import NO_EPOCH, Epoch, Losses
 from vcl_radial.training.seeds import Purpose, SeedOf, drawing_from, seeds
 from vcl_radial.training.source import TaskData, Tasks, TaskSource
 
@@ -126,6 +126,7 @@ class Trainer:
         """The best epoch of the current task (0 for none), and its validation score."""
         self.best: dict[str, Any] | None = None
         """The state after the best epoch, if `select` is "best"."""
+        self._last = NO_EPOCH
         self._stored: dict[str, Any] | None = None
         peers.average_gradients(method.network.parameters())
         # Hooks read `.grad`.
@@ -145,9 +146,10 @@ class Trainer:
 
         Args:
             source: a stream of `vcl_radial.benchmark`, or a list of tasks; a task is a task of a
-                stream, a pair of inputs and targets, or a `torch.utils.data.Dataset`.
-                `vcl_radial.training.source.Tasks` gives them heads; a `TaskSource` of your own
-                also validates.
+                stream, a pair of inputs and targets, a `torch.utils.data.Dataset` or a
+                `DataLoader`. In a network with a head for each task, task t (from 0) has head t;
+                `vcl_radial.training.source.Tasks` gives others. A `TaskSource` of your own also
+                validates.
 
         Yields:
             The last epoch: after every epoch, or after every task if a task has one seed.
@@ -158,7 +160,7 @@ class Trainer:
                 validation, and the source has none.
         """
         if not isinstance(source, TaskSource):
-            source = Tasks(source, batch_size=self.batch_size)
+            source = Tasks(source, batch_size=self.batch_size, a_head_each=self.method.with_task)
         if not source.has_validation and (self.select == "best" or self.patience is not None):
             raise UserError(
                 'select = "best" and patience need validation: give a TaskSource whose '
@@ -267,16 +269,18 @@ class Trainer:
         else:  # an earlier call was left within the task
             data = self._data
         while self.loop is not None:
-            self._pass(data, self.epoch, self.epoch, self._epochs(data))
-            self.epoch += 1
-            epoch = self._measured(data, source, started)
-            if self._losses is not None or source.has_validation:
-                self.history.append(epoch)
-            self._on_epoch(epoch)
+            # An interrupt while a task ended leaves it after its last epoch.
+            if not self._is_last(data):
+                self._pass(data, self.epoch, self.epoch, self._epochs(data))
+                self.epoch += 1
+                self._last = self._measured(data, source, started)
+                if self._losses is not None or source.has_validation:
+                    self.history.append(self._last)
+                self._on_epoch(self._last)
             # In the same step, because a method may use its last gradients.
             if self._is_last(data):
                 self.end_task()
-            yield epoch
+            yield self._last
             started = time.perf_counter()
 
     def _warm_up(self, data: TaskData) -> None:
@@ -315,6 +319,7 @@ class Trainer:
             self.loop.load_state_dict(stored)
             self.epoch, self.best_epoch = stored["epoch"], stored["best_epoch"]
             self.best_score, self.best = stored["best_score"], stored["best"]
+        self._last = NO_EPOCH._replace(task=self.done, epoch=self.epoch)
         return data
 
     def _epochs(self, data: TaskData) -> int:
