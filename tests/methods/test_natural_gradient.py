@@ -7,7 +7,7 @@ import torch
 from failing import refuses
 from scenarios import ADAM, ALL, Learner, network
 from torch.nn.functional import cross_entropy
-from torch.optim import SGD
+from torch.optim import SGD, Adagrad, Adam, RMSprop
 
 DRAWING = ("vadam", "vogn", "ivon")
 every = pytest.mark.parametrize("name", ["badam", *DRAWING])
@@ -170,9 +170,30 @@ def test_a_prior_that_counts_nothing_is_named(name):
         make(name, kl_weight=0.0).train(0)
 
 
-def test_badam_wants_adam():
+def test_badam_wants_an_optimiser_with_a_second_moment():
     with refuses("optimizer"):
         make("badam", optimizer=SGD).train(0)
+
+
+def test_after_one_step_on_all_points_every_second_moment_is_the_squared_gradient():
+    """v = g^2, so that BAdam has one posterior by Adam, RMSprop and AdaGrad: N |g| + prior."""
+    settings = {"beta2": 0.9, "prior_scale": 0.5, "batch_size": ALL, "epochs": 1}
+    precisions = []
+    for optimizer in (Adam, RMSprop, Adagrad):
+        learner = make("badam", optimizer=optimizer, **settings).train(0)
+        precisions.append(posteriors(learner)["body.0.weight"].precision)
+    assert (precisions[0] > 4).any()
+    for precision in precisions[1:]:
+        torch.testing.assert_close(precision, precisions[0])
+
+
+def test_adagrads_second_moment_is_the_mean_of_all_squared_gradients():
+    settings = {"prior_scale": 0.5, "batch_size": 16, "epochs": 2, "optimizer": Adagrad}
+    learner = make("badam", **settings).train(0)
+    q = posteriors(learner)["body.0.weight"]
+    moments = learner.optimizer.state[q.mean]
+    root = (moments["sum"] / float(moments["step"])).sqrt()
+    torch.testing.assert_close(q.precision, len(learner.points(0).y) * root + 4)
 
 
 @pytest.mark.parametrize("amsgrad", [True, False])

@@ -8,6 +8,9 @@ and its second moment v of the gradient of f (prior included) gives the posterio
 
     q(w) = N(w, 1 / precision),    precision = N sqrt(v)
 
+RMSprop and AdaGrad have such an average too (their section 2): v is the mean of the squared
+gradients, exponentially weighted in RMSprop as in Adam, and over all steps of the task in AdaGrad.
+
 v is a variance of mini-batch gradients, so sqrt(v) falls as 1/sqrt(B) with the batch size B, and to
 0 with full batches. It does not contain the curvature of the prior, whose gradient does not vary
 between batches.
@@ -31,11 +34,12 @@ with n = N / kl_weight, the effective number of points of the task.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.optim import Adam, Optimizer
+from torch.optim import Adagrad, Adam, Optimizer, RMSprop
 
 from vcl_radial.config.ranges import Positive, ShareBelowOne
 from vcl_radial.errors import UserError
@@ -48,12 +52,14 @@ from vcl_radial.optimizers import effective_sample_size
 class BAdam(Method):
     """Train by Adam; its second moment gives the precision that is carried forward.
 
+    The optimiser may also be RMSprop or AdaGrad.
+
     `kl_weight` is the strength of the carried prior, for which the paper tunes N (Appendix C).
 
     Args:
         network: network of point parameters, which are the means.
         prior_scale: the first prior is N(0, prior_scale^2).
-        beta2: Adam's decay of the second moment.
+        beta2: decay of the second moment of Adam or RMSprop.
         accumulate: whether the prior's precision is added to the posterior's. Without it, and with
             predictions that draw, the posterior's precision is at least that of the first prior.
         prior_in_loss: whether Adam's loss includes the prior; if not, the prior also enters the
@@ -64,8 +70,8 @@ class BAdam(Method):
         settings: settings of `Method`.
 
     Raises:
-        UserError: the optimiser is not Adam, an option is out of its range, two options contradict
-            each other, or the weights have a posterior already.
+        UserError: the optimiser has no second moment, an option is out of its range, two options
+            contradict each other, or the weights have a posterior already.
     """
 
     posteriors = frozenset({"none"})
@@ -106,16 +112,21 @@ class BAdam(Method):
         self.beta2, self.accumulate, self.prior_in_loss = beta2, accumulate, prior_in_loss
 
     def make_optimizer(self, make: MakeOptimizer) -> Optimizer:
-        """Make a new Adam, without moments of earlier tasks, with this method's `beta2`."""
-        self._adam = super().make_optimizer(make)
-        for group in self._adam.param_groups:
-            group["betas"] = (group["betas"][0], self.beta2)
-        return self._adam
+        """Make a new optimiser, without moments of earlier tasks, with this method's `beta2`."""
+        self._adaptive = super().make_optimizer(make)
+        for group in self._adaptive.param_groups:
+            if "betas" in group:
+                group["betas"] = (group["betas"][0], self.beta2)
+            elif "alpha" in group:
+                group["alpha"] = self.beta2
+        return self._adaptive
 
     def check_optimizer(self, optimizer: Optimizer) -> None:
-        """Raise `UserError` if the optimiser is not Adam: its second moment is read."""
-        if not isinstance(optimizer, Adam):
-            raise UserError('BAdam reads the second moment of Adam: set optimizer = "adam"')
+        """Raise `UserError` if the optimiser has no second moment, which is read."""
+        if not isinstance(optimizer, Adam | RMSprop | Adagrad):
+            raise UserError(
+                'BAdam reads the second moment of Adam, RMSprop or AdaGrad: set optimizer = "adam"'
+            )
 
     def penalty(self) -> Tensor | float:
         """1/2 sum precision_p (w - mean_p)^2 over the body and the heads in use, in nats."""
@@ -134,11 +145,9 @@ class BAdam(Method):
 
     @torch.no_grad()
     def end_task(self, task: Task) -> None:
-        """Read the precision from Adam and make the posterior of the trained weights the prior."""
+        """Read the precision and make the posterior of the trained weights the prior."""
         for q in self.posterior.posteriors(task.heads).values():
-            moments = self._adam.state[q.mean]
-            square = moments.get("max_exp_avg_sq", moments["exp_avg_sq"])
-            root = (square / (1 - self.beta2 ** float(moments["step"]))).sqrt()
+            root = self._second_moment(self._adaptive.state[q.mean]).sqrt()
             points: float = task.points
             if not self.prior_in_loss:
                 points = effective_sample_size(task.points, self.kl_weight)
@@ -151,3 +160,14 @@ class BAdam(Method):
                 # With infinite noise the draw of an untouched weight would be inf - inf.
                 q.precision.clamp_(min=self.posterior.prior_precision)
             q.carry()
+
+    def _second_moment(self, moments: Mapping[str, Any]) -> Tensor:
+        """The mean of the squared gradients of a weight, v, by the optimiser's state of it."""
+        steps = float(moments["step"])
+        if "sum" in moments:  # AdaGrad
+            mean: Tensor = moments["sum"] / steps
+            return mean
+        square = moments.get("square_avg", moments.get("exp_avg_sq"))
+        square = moments.get("max_exp_avg_sq", square)
+        corrected: Tensor = square / (1 - self.beta2**steps)
+        return corrected
