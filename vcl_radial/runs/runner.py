@@ -64,7 +64,6 @@ def perform(
     if not todo:
         print(f"{runs[0].benchmark}: all {len(runs)} runs were finished before")
         return []
-    track.check_files(todo, context.data_dir)
     if jobs is None:
         jobs = 1 if context.device == "cuda" else available_cores()
     context = with_threads(context, track, min(jobs, len(todo)))

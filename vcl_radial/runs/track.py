@@ -129,13 +129,6 @@ class Track(ABC, Generic[R]):
             UserError: a run has a fault.
         """
 
-    def check_files(self, runs: Sequence[R], data_dir: Path | None) -> None:
-        """Check that the data files of runs exist, before anything heavy is imported.
-
-        Raises:
-            UserError: files are missing.
-        """
-
     def on_data(self, run: R, data_dir: Path | None) -> R:
         """Add the checksum of a user's data to a run.
 

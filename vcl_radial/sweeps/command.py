@@ -64,7 +64,6 @@ def sweep(
     track, out, data = plans[0].track, Path(out), checked_folder(data_dir)
     check_device(track, plans[0].base.benchmark, device)
     check_output(out)
-    track.check_files([plan.base for plan in plans], data)
     command = command_line("sweep", name, trials=trials, lanes=lanes)
     context = RunContext(out, data, device_of(device, track, executor), command=command)
     return perform_sweep(plans, context, jobs=jobs, lanes=lanes, storage=storage, executor=executor)

@@ -47,11 +47,6 @@ class Bandits(Track[Run]):
         """Check that the methods exist, take their options and serve numbers."""
         check_methods([run for run in runs if run.recipe.strategy != UNIFORM], "gaussian")
 
-    def check_files(self, runs: Sequence[Run], data_dir: Path | None) -> None:
-        """Check that the files exist."""
-        for table in dict.fromkeys(run.data.table for run in runs):
-            checksum(table, data_dir)
-
     def on_data(self, run: Run, data_dir: Path | None) -> Run:
         """Return a run with the checksums of its file and of the user's code."""
         update = {"checksum": checksum(run.data.table, data_dir)}

@@ -43,6 +43,5 @@ def benchmark(
             "use run()"
         )
     (run, *_) = planning.plan(name, (), [seed], settings)
-    track.check_files([run], folder)
     run = track.on_data(run, folder)
     return stream_for(run.stream, run.recipe, folder, seed)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 
 from vcl_radial.config import outside
-from vcl_radial.data import data_files
 from vcl_radial.data.streams.known import task_sizes
 from vcl_radial.errors import UserError, raise_together
 from vcl_radial.tracks.continual.settings import Recipe, StreamSettings
@@ -49,13 +47,3 @@ def _check_stream(stream: StreamSettings, seed: int) -> int | None:
             outside.find(key, name)
     sizes = task_sizes(stream.model_dump(exclude_none=True, exclude={"data_name"}), seed)
     return None if sizes is None else min(sizes)
-
-
-def check_data(runs: Iterable[Run], data_dir: Path | None) -> None:
-    """Check that the files of the runs' data exist.
-
-    Raises:
-        UserError: a file is missing.
-    """
-    for dataset in sorted({run.stream.dataset for run in runs}):
-        data_files.check_data(dataset, data_dir)

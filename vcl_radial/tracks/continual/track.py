@@ -20,7 +20,7 @@ from vcl_radial.runs.track import Objective, Track
 from vcl_radial.runs.training import Lanes, Step, Training
 from vcl_radial.system.quiet import quiet
 from vcl_radial.tracks.continual import WORKER_MODULES
-from vcl_radial.tracks.continual.preflight import check_data, check_runs
+from vcl_radial.tracks.continual.preflight import check_runs
 from vcl_radial.tracks.continual.settings import IMAGE_FOLDER
 from vcl_radial.tracks.continual.specification import Run
 
@@ -65,10 +65,6 @@ class Continual(Track[Run]):
     def check_runs(self, runs: Sequence[Run]) -> None:
         """Check streams, methods and options before any run starts."""
         check_runs(runs)
-
-    def check_files(self, runs: Sequence[Run], data_dir: Path | None) -> None:
-        """Check that the files of the data exist."""
-        check_data(runs, data_dir)
 
     def on_data(self, run: Run, data_dir: Path | None) -> Run:
         """Return a run with the checksum of its data."""

@@ -93,13 +93,19 @@ def load_data_once(data: DataSettings, data_dir: Path | None) -> RegressionData:
 
 
 def check_data(data: DataSettings, data_dir: Path | None, splits: Sequence[int]) -> RegressionData:
-    """Load a table, and check that its training rows can be cut into slices.
+    """Load a table, and check that it has the splits, and enough training rows for the slices.
 
     Raises:
-        UserError: there are fewer rows than slices.
+        UserError: there are fewer splits, or fewer rows than slices.
         DataError: see `load_data`.
     """
     table = load_data_once(data, data_dir)
+    if (last := max(splits)) >= (count := len(table.splits)):
+        fix = "; raise data.splits" if data.table else ""
+        raise UserError(
+            f"there is no split {last}: it has {count}, one for each of --seeds {count}{fix}",
+            at=data.name,
+        )
     fewest = min(len(table.splits[split].train) for split in splits)
     if data.slices is not None and data.slices > fewest:
         raise UserError(

@@ -61,23 +61,6 @@ def set_folder(name: str, data_dir: Path | None) -> Path:
     return folder
 
 
-def count_splits(data: DataSettings, data_dir: Path | None) -> int:
-    """Count the splits of a table.
-
-    Raises:
-        UserError: see `set_folder`.
-    """
-    if data.splits is not None:
-        return data.splits
-    if data.set == DIABETES:
-        return PUBLISHED_SPLITS[DIABETES]
-    assert data.set is not None
-    folder, number = set_folder(data.set, data_dir), 0
-    while (folder / f"index_train_{number}.txt").exists():
-        number += 1
-    return number
-
-
 def checksum(data: DataSettings, data_dir: Path | None) -> str | None:
     """The checksum of the files' bytes; None without files.
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from vcl_radial.data.named_files import file_path
-from vcl_radial.errors import UserError
 from vcl_radial.files.reading import read_text
 from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.folder import RunFolder
@@ -75,17 +74,6 @@ class Regression(Track[Run]):
     def check_runs(self, runs: Sequence[Run]) -> None:
         """Check that the methods exist, take their options and serve numbers."""
         check_methods(runs, "gaussian")
-
-    def check_files(self, runs: Sequence[Run], data_dir: Path | None) -> None:
-        """Check that there are as many splits as seeds."""
-        for data in dict.fromkeys(run.data for run in runs):
-            last = max(run.seed for run in runs if run.data == data)
-            if last >= (count := files.count_splits(data, data_dir)):
-                fix = "; raise data.splits" if data.table else ""
-                raise UserError(
-                    f"{data.name}: there is no split {last}: it has {count}, one for each of "
-                    f"--seeds {count}{fix}"
-                )
 
     def on_data(self, run: Run, data_dir: Path | None) -> Run:
         """Return a run with the checksums of its files and of the user's code."""
