@@ -41,16 +41,6 @@ def bad_value(key: str, value: object, fault: str) -> UserError:
     return error
 
 
-def raise_together(faults: Iterable[str]) -> None:
-    """Raise one error that names all faults of a command, if there are any.
-
-    Raises:
-        UserError: there are faults.
-    """
-    if message := "; ".join(dict.fromkeys(faults)):
-        raise UserError(message)
-
-
 def nearest(name: str, known: Iterable[str]) -> str:
     """The known name that a user may have meant."""
     return get_close_matches(name, list(known), 1, cutoff=0.0)[0]

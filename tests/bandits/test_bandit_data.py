@@ -6,7 +6,7 @@ from failing import refuses
 
 from vcl_radial.errors import DataError, UserError
 from vcl_radial.tracks.bandits.data import load_table
-from vcl_radial.tracks.bandits.settings import FILES
+from vcl_radial.tracks.bandits.files import FILES
 
 
 def test_words_become_one_hot_columns_and_the_label_is_not_among_them(data_dir):

@@ -140,11 +140,11 @@ def test_a_count_of_epochs_is_refused_by_its_name():
 
 
 def test_games_on_another_file_are_others(data_dir, tmp_path):
-    track, run = Bandits(), run_of()
-    before = track.on_data(run, data_dir)
+    run = run_of()
+    before = run.on_data(data_dir)
     path = data_dir / "bandits" / "mushroom.csv.gz"
     path.write_bytes(gzip.compress(gzip.decompress(path.read_bytes()).replace(b"p,f", b"e,f")))
-    assert track.on_data(run, data_dir).digest() != before.digest()
+    assert run.on_data(data_dir).digest() != before.digest()
 
 
 def test_the_command_writes_the_paper_beside_ours(data_dir, tmp_path, capsys):

@@ -3,13 +3,13 @@
 import pytest
 import torch
 from failing import refuses
-from tiny_runs import MULTI_HEAD, tiny_run
+from tiny_runs import tiny_run
 
 from vcl_radial.data.published import PUBLISHED
 from vcl_radial.data.streams import build_stream
 from vcl_radial.data.streams.known import task_sizes
-from vcl_radial.tracks.continual.preflight import check_runs
 from vcl_radial.tracks.continual.settings import StreamSettings
+from vcl_radial.tracks.continual.track import Continual
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_the_counts_of_the_digits_are_those_of_scikit_learn():
 @pytest.mark.parametrize(
     ("settings", "named"),
     [
-        ({"stream.tasks": 7}, [f"{MULTI_HEAD}: stream.tasks = 7", "10 classes"]),
+        ({"stream.tasks": 7}, ["naive: stream.tasks = 7", "10 classes"]),
         ({"stream.tasks": 10}, ["stream.tasks = 10"]),
         ({"stream.first_tasks": 6}, ["stream.first_tasks = 6", "5 tasks"]),
         (
@@ -64,11 +64,11 @@ def test_the_counts_of_the_digits_are_those_of_scikit_learn():
 )
 def test_settings_that_do_not_fit_are_named(settings, named):
     with refuses(*named):
-        check_runs([tiny_run(**settings)])
+        Continual().check_runs([tiny_run(**settings)])
 
 
 def test_what_only_the_data_of_a_user_tell_is_left_to_the_run():
-    check_runs(
+    Continual().check_runs(
         [
             tiny_run(**{"stream.dataset": "idx-folder", "stream.tasks": 7}),
             tiny_run(batch_size=257, drop_last=False),

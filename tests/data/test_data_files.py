@@ -19,7 +19,6 @@ from vcl_radial.data.data_files import (
     image_files,
 )
 from vcl_radial.runs import planning
-from vcl_radial.tracks.retinopathy.checksums import on_data as on_photographs
 
 
 def lay_out(root: Path, *names: str) -> Path:
@@ -173,7 +172,7 @@ def test_a_folder_of_the_variable_that_holds_no_table_is_to_be_named(tmp_path, m
     monkeypatch.setenv(DATA_VARIABLE, str(tmp_path))
     (run,) = planning.plan("retinopathy-synthetic", ["naive"], [0], {"data.dataset": "folder"})
     with data_fails(tmp_path / "labels.csv", tmp_path, "--data-dir"):
-        on_photographs(run)
+        run.on_data(None)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")

@@ -20,7 +20,6 @@ from vcl_radial.errors import VclRadialError
 from vcl_radial.runs import catalogue, planning
 from vcl_radial.runs.command import check_options
 from vcl_radial.sweeps import plans as sweeps
-from vcl_radial.tracks.recipe import check_recipe
 
 PLACEHOLDERS = {"COMMAND": "run", "NAME": "radial-vcl"}
 """What a reader puts in the place of a word in capitals."""
@@ -104,7 +103,7 @@ def _understand(command):
         check_options(track, options.benchmark, lanes=options.lanes, device=options.device)
         track.check_runs(runs)
     elif name == "check":
-        check_recipe(recipe_for(existing_recipe(options.method, "ewc"), settings))
+        recipe_for(existing_recipe(options.method, "ewc"), settings).check_method()
     elif name == "sweep":
         sweeps.read(options.sweep, options.trials)
     elif name == "report" and (options.folder.parent.name == "sweeps" or options.by):

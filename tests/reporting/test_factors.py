@@ -20,7 +20,6 @@ from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.execute import execute
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.planning import plan
-from vcl_radial.tracks.continual.preflight import check_runs
 from vcl_radial.tracks.continual.settings import StreamSettings
 from vcl_radial.tracks.continual.track import Continual
 from vcl_radial.tracks.continual.training import ContinualRun
@@ -211,7 +210,7 @@ def test_the_group_lasso_is_the_cone_of_the_corrected_penalty():
 @pytest.mark.parametrize("path", METHODS, ids=lambda path: path.stem)
 def test_every_method_of_the_page_runs_and_has_a_description(tmp_path, path):
     (run,) = plan("split-digits-multi-head", [str(path)], [0], TINY)
-    check_runs([run])
+    Continual().check_runs([run])
     execute(Continual(), run.on_data(None), RunContext(tmp_path))
     (done,) = tmp_path.rglob("accuracy.csv")
     assert len(pd.read_csv(done))

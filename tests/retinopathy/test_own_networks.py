@@ -11,7 +11,6 @@ from vcl_radial.nn import BayesianConv2d, BayesianLinear, PosteriorBlock, WithHe
 from vcl_radial.nn.vgg import VGG
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.planning import plan
-from vcl_radial.tracks.retinopathy.checksums import on_data
 from vcl_radial.tracks.retinopathy.networks import make_network
 
 CODE = """
@@ -72,11 +71,11 @@ def test_of_features_that_are_fixed_the_head_alone_has_a_posterior():
 def test_runs_of_a_network_whose_file_was_edited_are_others(user_module):
     user_module("edited_eyes", CODE)
     run = run_of(network="edited_eyes:convnet")
-    before = on_data(run).digest()
-    assert on_data(run).digest() == before != run.digest()
+    before = run.on_data(None).digest()
+    assert run.on_data(None).digest() == before != run.digest()
     user_module("edited_eyes", CODE + "# edited\n")
-    assert on_data(run).digest() != before
-    assert on_data(run_of(network="own_eyes:nobody")).code is None
+    assert run.on_data(None).digest() != before
+    assert run_of(network="own_eyes:nobody").on_data(None).code is None
 
 
 def test_what_cannot_be_is_refused_before_a_run():

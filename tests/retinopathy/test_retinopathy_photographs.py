@@ -8,7 +8,6 @@ from failing import refuses
 from PIL import Image
 
 from vcl_radial.errors import DataError
-from vcl_radial.tracks.retinopathy.checksums import on_data
 from vcl_radial.tracks.retinopathy.prepare import all_test_sets, prepare
 from vcl_radial.tracks.retinopathy.settings import DataSettings, Run
 from vcl_radial.tracks.retinopathy.track import Retinopathy
@@ -32,11 +31,11 @@ def test_runs_on_other_photographs_or_labels_are_others(tmp_path):
     (folders[2] / "labels.csv").write_text(text.replace("8_left,2", "8_left,3"))
     (folders[3] / "images" / "4_left.jpg").write_bytes(b"12345")
     run = run_of(data=DataSettings(dataset="folder"))
-    first, moved, graded, other = (on_data(run, folder).digest() for folder in folders)
+    first, moved, graded, other = (run.on_data(folder).digest() for folder in folders)
     assert first == moved
     assert len({run.digest(), first, graded, other}) == 4
     drawn = run_of(data=DataSettings())
-    assert on_data(drawn) == drawn
+    assert drawn.on_data(None) == drawn
 
 
 def test_a_part_without_both_classes_is_refused(prepared, monkeypatch):

@@ -35,7 +35,6 @@ from vcl_radial.posteriors import Posterior, family
 from vcl_radial.system.quiet import quiet
 from vcl_radial.system.seeds import isolated_rng
 from vcl_radial.tracks.continual.settings import Recipe
-from vcl_radial.tracks.recipe import check_recipe
 
 
 @dataclass(frozen=True)
@@ -118,7 +117,7 @@ def check(
     """
     recipe = recipe_for(method, settings)
     with quiet():
-        check_recipe(recipe)
+        recipe.check_method()
     all_verdicts = Verdicts()
     with isolated_rng():
         torch.set_num_threads(1)

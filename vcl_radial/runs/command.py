@@ -100,7 +100,7 @@ def perform_command(
         log=tuple(dict.fromkeys(log)),
         command=_command(benchmark, methods, seeds, settings or {}, lanes=lanes, tuned=tuned),
     )
-    runs = [track.on_data(run, data_dir) for run in runs]
+    runs = [run.on_data(data_dir) for run in runs]
 
     from vcl_radial.runs.runner import perform
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_serializer, model_validator
@@ -79,6 +80,34 @@ class RunSpec(Settings):
         if isinstance(recipe := getattr(self, UNNAMED_TABLE, None), Settings):
             left_out[UNNAMED_TABLE] = at_default(recipe)
         return digest_of(self.model_dump(exclude=left_out, exclude_none=True, mode="json"))[:8]
+
+    def check(self) -> None:
+        """Check that the parts that the spec names exist and fit together, without the data.
+
+        Raises:
+            UserError: the spec has a fault.
+        """
+
+    def data_facts(self, data_dir: Path | None) -> dict[str, Any]:
+        """Keys of the data that a command fills in, such as a checksum of files.
+
+        Raises:
+            UserError: the data cannot be read.
+        """
+        return {}
+
+    def on_data(self, data_dir: Path | None) -> Self:
+        """This run with its `data_facts` and the checksum of the user's code.
+
+        A run is repeated when one of them has changed.
+
+        Raises:
+            UserError: the data cannot be read.
+        """
+        update: dict[str, Any] = {"code": self.checksum_of_code()}
+        if facts := self.data_facts(data_dir):
+            update[self.DATA] = getattr(self, self.DATA).model_copy(update=facts)
+        return self.model_copy(update=update)
 
     def from_outside(self) -> list[Callable[..., Any]]:
         """The user's classes and functions that the spec names.

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
+from vcl_radial.errors import UserError
 from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.settings import validated
@@ -123,19 +124,19 @@ class Track(ABC, Generic[R]):
         return run
 
     def check_runs(self, runs: Sequence[R]) -> None:
-        """Check runs as far as this is possible without their data.
+        """Check runs as far as this is possible without their data; seeds of one spec count once.
 
         Raises:
-            UserError: a run has a fault.
+            UserError: runs have faults; the message names the methods of each.
         """
-
-    def on_data(self, run: R, data_dir: Path | None) -> R:
-        """Add the checksum of a user's data to a run.
-
-        Raises:
-            UserError: the data cannot be read.
-        """
-        return run
+        methods: dict[str, dict[str, None]] = {}
+        for run in {(run.method, run.digest()): run for run in runs}.values():
+            try:
+                run.check()
+            except UserError as error:
+                methods.setdefault(str(error), {})[run.method] = None
+        if methods:
+            raise UserError("; ".join(f"{', '.join(m)}: {fault}" for fault, m in methods.items()))
 
     def check_data(self, runs: Sequence[R], data_dir: Path | None) -> None:
         """Load the data of runs once and make each method, for one message and one download.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -75,8 +74,9 @@ class Plan:
         Raises:
             UserError: the data cannot be read.
         """
-        on_data = partial(self.track.on_data, data_dir=data_dir)
-        return replace(self, base=on_data(self.base), on_data=on_data)
+        return replace(
+            self, base=self.base.on_data(data_dir), on_data=lambda run: run.on_data(data_dir)
+        )
 
 
 def read(name: str, trials: int | None = None) -> list[Plan]:

@@ -11,7 +11,6 @@ from torch import nn
 
 from vcl_radial.config import outside
 from vcl_radial.errors import UserError
-from vcl_radial.likelihoods import Categorical
 from vcl_radial.likelihoods.predict import seeded_rng
 from vcl_radial.methods.base import Method
 from vcl_radial.methods.options import not_made, options_of, require_base
@@ -38,7 +37,6 @@ def make_method(recipe: Any, network: nn.Module, **settings: Any) -> Method:
     arguments = settings_of(recipe, cls)
     make = cls
     if not issubclass(cls, Method):
-        recipe.check_strategy(settings.get("likelihood", Categorical()).name)
         from vcl_radial.integrations.avalanche.as_method import method_of
 
         make = partial(method_of, cls)

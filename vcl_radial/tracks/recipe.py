@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from inspect import getattr_static
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
@@ -12,9 +12,10 @@ from pydantic import AfterValidator, Field, model_validator
 from vcl_radial.config import outside
 from vcl_radial.config.installed import offer
 from vcl_radial.config.ranges import Count, NotNegative, Positive, ShareBelowOne
-from vcl_radial.errors import UserError, raise_together
+from vcl_radial.errors import UserError
 from vcl_radial.runs.keys import Key
 from vcl_radial.runs.settings import Settings
+from vcl_radial.runs.spec import RunSpec
 
 if TYPE_CHECKING:
     from vcl_radial.posteriors.base import Family
@@ -126,57 +127,6 @@ class RecipeSettings(Settings):
         return None if self.posterior == "none" else _families().get(self.posterior)
 
 
-def parts_from_outside(recipe: Any) -> list[Any]:
-    """The user's method, family, network and optimiser that a recipe names.
-
-    Args:
-        recipe: a recipe with `strategy` and `optimizer` beside the keys of `RecipeSettings`.
-
-    Raises:
-        UserError: one is missing or cannot be imported.
-    """
-    parts: list[Any] = []
-    if outside.is_named(recipe.strategy) or offer(recipe.strategy):
-        from vcl_radial.methods.registry import find_method
-
-        parts.append(find_method(recipe.strategy))
-    if outside.is_named(recipe.posterior):
-        from vcl_radial.posteriors import family
-
-        parts.append(family(recipe.posterior))
-    for key in ("network", "optimizer"):
-        if outside.is_named(name := getattr(recipe, key)):
-            parts.append(outside.find(key, name))
-    return parts
-
-
-def check_recipe(recipe: Any, likelihood: str | None = None) -> type[Any]:
-    """Find a recipe's parts, and check that its method takes the options and the posterior.
-
-    Args:
-        recipe: a recipe with `strategy` and `options` beside the keys of `RecipeSettings`.
-        likelihood: name of the track's likelihood, if it has only one.
-
-    Returns:
-        The class of the method.
-
-    Raises:
-        UserError: there is no such method, family or network, or the method does not take the
-            options, the posterior or the likelihood, or needs a hook that the track does not offer.
-    """
-    from vcl_radial.methods.registry import find_method
-
-    cls = find_method(recipe.strategy)
-    check_class(recipe, cls)
-    if likelihood is not None and likelihood not in cls.likelihoods:
-        raise UserError(
-            f"strategy = {recipe.strategy!r} serves a {' and '.join(sorted(cls.likelihoods))} "
-            f"likelihood, and here it is {likelihood}: choose another method"
-        )
-    parts_from_outside(recipe)
-    return cls
-
-
 def check_class(recipe: Any, cls: type[Any]) -> None:
     """Check that a method takes its options and the posterior, and only needs offered hooks.
 
@@ -220,43 +170,81 @@ class MethodRecipe(RecipeSettings):
             object.__setattr__(self, "strategy", "naive" if self.posterior == "none" else "vcl")
         return self
 
-    def check_method(self, likelihood: str) -> None:
-        """Check that the method exists, takes its options, and serves a likelihood.
+    def from_outside(self) -> list[Any]:
+        """The user's method, family, network and optimiser that the recipe names.
 
         Raises:
-            UserError: a check fails.
+            UserError: one is missing or cannot be imported.
+        """
+        parts: list[Any] = []
+        if outside.is_named(self.strategy) or offer(self.strategy):
+            from vcl_radial.methods.registry import find_method
+
+            parts.append(find_method(self.strategy))
+        if outside.is_named(self.posterior):
+            from vcl_radial.posteriors import family
+
+            parts.append(family(self.posterior))
+        for key in ("network", "optimizer"):
+            if outside.is_named(name := getattr(self, key)):
+                parts.append(outside.find(key, name))
+        return parts
+
+    def check_method(self, likelihood: str | None = None) -> None:
+        """Check that all parts exist, and that the method takes the options and the posterior.
+
+        Args:
+            likelihood: name of the track's likelihood; None for any.
+
+        Raises:
+            UserError: there is no such method, family or network, or the method does not take the
+                options, the posterior or the likelihood, or needs a hook that the track does not
+                offer.
         """
         from vcl_radial.methods.base import Method
+        from vcl_radial.methods.registry import find_method
 
-        if not issubclass(check_recipe(self, likelihood), Method):
-            self.check_strategy(likelihood)
-
-    def check_strategy(self, likelihood: str) -> None:
-        """Check that the likelihood is for classes, if the method is an Avalanche strategy.
-
-        Raises:
-            UserError: the likelihood is for something else.
-        """
-        if likelihood not in ("categorical", "bernoulli"):
+        cls = find_method(self.strategy)
+        check_class(self, cls)
+        self.from_outside()
+        if likelihood is None:
+            return
+        strategy = f"strategy = {self.strategy!r}"
+        if likelihood not in cls.likelihoods:
             raise UserError(
-                f"strategy = {self.strategy!r} is an Avalanche strategy, which serves classes "
-                "only: derive it from vcl_radial.methods.base.Method to train it in this track"
+                f"{strategy} serves a {' and '.join(sorted(cls.likelihoods))} likelihood, and here "
+                f"it is {likelihood}: choose another method"
+            )
+        if not issubclass(cls, Method) and likelihood not in ("categorical", "one-hot"):
+            raise UserError(
+                f"{strategy} is an Avalanche strategy, which serves classes only: derive it from "
+                "vcl_radial.methods.base.Method to train it in this track"
             )
 
 
-def check_methods(runs: Sequence[Any], likelihood: str) -> None:
-    """Check that the methods of runs exist, take their options, and serve a likelihood.
+class MethodRun(RunSpec):
+    """A run whose recipe names a method.
 
-    Raises:
-        UserError: a check fails; the message names each method.
+    Attributes:
+        LIKELIHOOD: name of the likelihood of the track's outputs.
     """
-    faults = []
-    for run in runs:
-        try:
-            run.recipe.check_method(likelihood)
-        except UserError as error:
-            faults.append(f"{run.method}: {error}")
-    raise_together(faults)
+
+    LIKELIHOOD: ClassVar[str]
+
+    if TYPE_CHECKING:
+        recipe: MethodRecipe
+
+    def check(self) -> None:
+        """Check the method, its options and the parts of its network."""
+        self.recipe.check_method(self.LIKELIHOOD)
+
+    def from_outside(self) -> list[Callable[..., Any]]:
+        """The user's method, family and network.
+
+        Raises:
+            UserError: one is missing or cannot be imported.
+        """
+        return self.recipe.from_outside()
 
 
 class EpochRecipe(Settings):

@@ -1,12 +1,18 @@
-"""Paths and checksums of the bandits' tables."""
+"""Paths of the bandits' tables."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from vcl_radial.data.data_files import DATA_VARIABLE, files_checksum, user_root
+from vcl_radial.data.data_files import DATA_VARIABLE, user_root
 from vcl_radial.errors import UserError
-from vcl_radial.tracks.bandits.settings import FILES
+
+FILES = {
+    "mushroom": "mushroom.csv.gz",
+    "statlog": "statlog_shuttle.csv.gz",
+    "adult": "adult.csv.gz",
+}
+"""The file of each table, in the folder `bandits` of the data folder."""
 
 
 def path_of(table: str, data_dir: Path | None) -> Path:
@@ -22,13 +28,3 @@ def path_of(table: str, data_dir: Path | None) -> Path:
             f"{DATA_VARIABLE}"
         )
     return root / "bandits" / FILES[table]
-
-
-def checksum(table: str, data_dir: Path | None) -> str:
-    """The checksum of a table's file, so that games on other rows count as other games.
-
-    Raises:
-        UserError: see `path_of`.
-        DataError: the file is missing or cannot be read.
-    """
-    return files_checksum([path_of(table, data_dir)])

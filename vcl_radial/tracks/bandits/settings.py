@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
 from vcl_radial.config.ranges import Count, NotNegative, Positive, ShareBelowOne
+from vcl_radial.data.data_files import files_checksum
 from vcl_radial.runs.keys import Key
 from vcl_radial.runs.settings import Settings
-from vcl_radial.runs.spec import RunSpec
-from vcl_radial.tracks.recipe import MethodRecipe, StepRecipe, one_of, parts_from_outside
-
-FILES = {
-    "mushroom": "mushroom.csv.gz",
-    "statlog": "statlog_shuttle.csv.gz",
-    "adult": "adult.csv.gz",
-}
-"""The file of each table, in the folder `bandits` of the data folder."""
+from vcl_radial.tracks.bandits.files import path_of
+from vcl_radial.tracks.recipe import MethodRecipe, MethodRun, StepRecipe, one_of
 
 UNIFORM = "uniform"
 """The strategy of a reference that takes every action with the same probability; not a method."""
@@ -28,7 +22,7 @@ class DataSettings(Settings):
     """The game; the run's seed draws the order of rows and the harm of a mushroom.
 
     Attributes:
-        table: a name of `FILES`.
+        table: a name of `vcl_radial.tracks.bandits.files.FILES`.
         rounds: number of rounds; None for every row once.
         pulls: number of pulls of each action at the start.
         every: rounds between two trainings, t_f.
@@ -81,19 +75,26 @@ class Recipe(StepRecipe, MethodRecipe):
     }
 
 
-class Run(RunSpec):
+class Run(MethodRun):
     """A game of an agent."""
 
     TRACK: ClassVar[str] = "bandits"
     FILES: ClassVar[tuple[str, ...]] = ("rewards.csv",)
+    LIKELIHOOD: ClassVar[str] = "gaussian"
 
     data: DataSettings
     recipe: Recipe
 
-    def from_outside(self) -> list[Callable[..., Any]]:
-        """The user's network, family and method.
+    def check(self) -> None:
+        """Check the method, unless all actions have the same probability."""
+        if self.recipe.strategy != UNIFORM:
+            super().check()
+
+    def data_facts(self, data_dir: Path | None) -> dict[str, Any]:
+        """The checksum of the table's file: games on other rows are other games.
 
         Raises:
-            UserError: one is missing or cannot be imported.
+            UserError: see `path_of`.
+            DataError: the file is missing or cannot be read.
         """
-        return parts_from_outside(self.recipe)
+        return {"checksum": files_checksum([path_of(self.data.table, data_dir)])}

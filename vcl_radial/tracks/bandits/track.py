@@ -14,9 +14,8 @@ from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.track import Objective, Track
 from vcl_radial.runs.training import Step, Training
-from vcl_radial.tracks.bandits.files import checksum, path_of
-from vcl_radial.tracks.bandits.settings import UNIFORM, Run
-from vcl_radial.tracks.recipe import check_methods
+from vcl_radial.tracks.bandits.files import path_of
+from vcl_radial.tracks.bandits.settings import Run
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,16 +41,6 @@ class Bandits(Track[Run]):
     curves = "regret"
     has_scores_between = False
     devices = ("cpu",)
-
-    def check_runs(self, runs: Sequence[Run]) -> None:
-        """Check that the methods exist, take their options and serve numbers."""
-        check_methods([run for run in runs if run.recipe.strategy != UNIFORM], "gaussian")
-
-    def on_data(self, run: Run, data_dir: Path | None) -> Run:
-        """Return a run with the checksums of its file and of the user's code."""
-        update = {"checksum": checksum(run.data.table, data_dir)}
-        data = run.data.model_copy(update=update)
-        return run.model_copy(update={"data": data, "code": run.checksum_of_code()})
 
     def check_data(self, runs: Sequence[Run], data_dir: Path | None) -> None:
         """Report the rows of each table; make one game and each method for the table once."""

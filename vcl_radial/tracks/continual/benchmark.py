@@ -43,5 +43,5 @@ def benchmark(
             "use run()"
         )
     (run, *_) = planning.plan(name, (), [seed], settings)
-    run = track.on_data(run, folder)
+    run = run.on_data(folder)
     return stream_for(run.stream, run.recipe, folder, seed)

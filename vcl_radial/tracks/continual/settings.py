@@ -11,7 +11,7 @@ from vcl_radial.data.data_files import IMAGE_KEYS, TEST_SHARE
 from vcl_radial.errors import UserError
 from vcl_radial.runs.keys import Key
 from vcl_radial.runs.settings import Settings
-from vcl_radial.tracks.recipe import EpochRecipe, RecipeSettings, one_of
+from vcl_radial.tracks.recipe import EpochRecipe, MethodRecipe, one_of
 
 IMAGE_FOLDER = "image-folder"
 
@@ -101,10 +101,9 @@ class StreamSettings(Settings):
         return self.heads == "multi"
 
 
-class Recipe(EpochRecipe, RecipeSettings):
+class Recipe(EpochRecipe, MethodRecipe):
     """How a method trains and predicts; the keys of `baselines/*.toml` and of `--set`."""
 
-    strategy: str = Key("vcl", "the method: 'vcl', 'ewc', ...", of="method")
     network: Annotated[
         Annotated[str, one_of(*NETWORKS, what="function")] | None, AfterValidator(_none_if_mlp)
     ] = Key(
@@ -146,9 +145,6 @@ class Recipe(EpochRecipe, RecipeSettings):
     eval_samples: Count = Key(100, "weight samples in a prediction")
     precision: Literal["float32", "bfloat16"] = Key(
         "float32", "precision of the products of the body's forward and backward pass"
-    )
-    options: dict[str, Any] = Key(
-        {}, "what the method takes beyond the keys of every recipe", of="method"
     )
 
     @model_validator(mode="after")

@@ -24,15 +24,14 @@ from vcl_radial.data.streams.choices import (
     classes_per_task,
     default_tasks,
 )
-from vcl_radial.data.streams.known import rows_of
+from vcl_radial.data.streams.known import rows_of, task_sizes
 from vcl_radial.errors import UserError
-from vcl_radial.runs.spec import RunSpec
 from vcl_radial.system.memory import check_memory
 from vcl_radial.tracks.continual.settings import IMAGE_FOLDER, Recipe, StreamSettings
-from vcl_radial.tracks.recipe import parts_from_outside
+from vcl_radial.tracks.recipe import MethodRun
 
 
-class Run(RunSpec):
+class Run(MethodRun):
     """A run of a task sequence."""
 
     DATA: ClassVar[str] = "stream"
@@ -41,11 +40,25 @@ class Run(RunSpec):
     stream: StreamSettings
     recipe: Recipe
 
-    def on_data(self, data_dir: Path | None) -> Run:
-        """This run with checksums of the user's data and classes.
+    def check(self) -> None:
+        """Check the stream, the method, and that they fit each other.
 
-        A run is repeated when these files have changed. Data in a user's folder get the folder's
-        name; a split image folder gets a number of tasks if none was chosen.
+        Raises:
+            UserError: a part does not exist, or a setting does not fit the others or the data.
+        """
+        stream, recipe = self.stream, self.recipe
+        self._stream_functions()
+        sizes = task_sizes(stream.model_dump(exclude_none=True, exclude={"data_name"}), self.seed)
+        if sizes is not None:
+            recipe.check_batches(min(sizes))
+        if not outside.is_named(stream.kind):
+            recipe.check_layers(stream.multi_head)
+        recipe.check_method(recipe.likelihood)
+
+    def data_facts(self, data_dir: Path | None) -> dict[str, Any]:
+        """The name and the checksum of data in a user's folder, and the tasks of an image folder.
+
+        A split image folder gets a number of tasks if none was chosen.
 
         Raises:
             UserError: the data cannot be read.
@@ -65,8 +78,7 @@ class Run(RunSpec):
             from vcl_radial.data.streams import checksum  # takes seconds to import
 
             filled["checksum"] = checksum(settings.dataset, data_dir, **settings.loading)
-        stream = settings.model_copy(update=filled)
-        return self.model_copy(update={"stream": stream, "code": self.checksum_of_code()})
+        return filled
 
     def _tasks_of_folder(self, data_dir: Path | None) -> int:
         """The number of tasks, checked before any image is read.
@@ -87,12 +99,15 @@ class Run(RunSpec):
         return tasks
 
     def from_outside(self) -> list[Callable[..., Any]]:
-        """The strategy, posterior, network and stream that do not come with the suite.
+        """The user's method, posterior, network and stream.
 
         Raises:
             UserError: one is not found or cannot be imported.
         """
+        return super().from_outside() + self._stream_functions()
+
+    def _stream_functions(self) -> list[Callable[..., Any]]:
         functions = {"kind": self.stream.kind, "dataset": self.stream.dataset}
-        return parts_from_outside(self.recipe) + [
+        return [
             outside.find(key, name) for key, name in functions.items() if outside.is_named(name)
         ]

@@ -20,7 +20,6 @@ from vcl_radial.runs.track import Objective, Track
 from vcl_radial.runs.training import Lanes, Step, Training
 from vcl_radial.system.quiet import quiet
 from vcl_radial.tracks.continual import WORKER_MODULES
-from vcl_radial.tracks.continual.preflight import check_runs
 from vcl_radial.tracks.continual.settings import IMAGE_FOLDER
 from vcl_radial.tracks.continual.specification import Run
 
@@ -61,14 +60,6 @@ class Continual(Track[Run]):
         if isinstance(features := stream.get("features"), str):
             stream = {**stream, "features": str(file_path(features, benchmark))}
         return [{**tables, "stream": stream}]
-
-    def check_runs(self, runs: Sequence[Run]) -> None:
-        """Check streams, methods and options before any run starts."""
-        check_runs(runs)
-
-    def on_data(self, run: Run, data_dir: Path | None) -> Run:
-        """Return a run with the checksum of its data."""
-        return run.on_data(data_dir)
 
     def split_of(self, seed: int) -> dict[str, Any]:
         """Draw the validation part from the seed; the test images are the standard ones."""

@@ -9,11 +9,14 @@ Hernandez-Lobato and Adams (2015): `data.txt` (one row per line), `index_feature
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from vcl_radial.data.data_files import DATA_VARIABLE, files_checksum, user_root
 from vcl_radial.data.named_files import check_table
 from vcl_radial.errors import DataError, UserError
-from vcl_radial.tracks.regression.settings import DataSettings
+
+if TYPE_CHECKING:
+    from vcl_radial.tracks.regression.settings import DataSettings
 
 FOLDERS = {
     "boston": "bostonHousing",

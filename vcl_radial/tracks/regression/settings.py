@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -11,9 +11,8 @@ from pydantic import Field, model_validator
 from vcl_radial.config.ranges import Count, Positive, ShareBelowOne
 from vcl_radial.runs.keys import Key, declared
 from vcl_radial.runs.settings import Settings
-from vcl_radial.runs.spec import RunSpec
-from vcl_radial.tracks.recipe import MethodRecipe, StepRecipe, one_of, parts_from_outside
-from vcl_radial.tracks.regression import lanes
+from vcl_radial.tracks.recipe import MethodRecipe, MethodRun, StepRecipe, one_of
+from vcl_radial.tracks.regression import files, lanes
 from vcl_radial.tracks.regression.lanes import Lane
 
 
@@ -117,11 +116,12 @@ MAY_DIFFER = declared(Recipe, lanes="may differ") - {"initial_rho", "initial_noi
 same initial noise."""
 
 
-class Run(RunSpec):
+class Run(MethodRun):
     """One method on one split of one table; the seed is the split."""
 
     TRACK: ClassVar[str] = "regression"
     FILES: ClassVar[tuple[str, ...]] = ("scores.csv",)
+    LIKELIHOOD: ClassVar[str] = "gaussian"
 
     data: DataSettings
     recipe: Recipe
@@ -152,10 +152,10 @@ class Run(RunSpec):
         keys = {**free, "options": {*lane.options} - {*lane.alike}}
         return self.model_dump_json(exclude={"method": True, "seed": True, "recipe": keys})
 
-    def from_outside(self) -> list[Callable[..., Any]]:
-        """The user's network, family and method.
+    def data_facts(self, data_dir: Path | None) -> dict[str, Any]:
+        """The checksum of the table's files.
 
         Raises:
-            UserError: one is missing or cannot be imported.
+            UserError, DataError: see `files.checksum`.
         """
-        return parts_from_outside(self.recipe)
+        return {"checksum": files.checksum(self.data, data_dir)}

@@ -14,7 +14,6 @@ from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.track import Objective, Track
 from vcl_radial.runs.training import Lanes, Step, Training
-from vcl_radial.tracks.recipe import check_methods
 from vcl_radial.tracks.regression import files
 from vcl_radial.tracks.regression.settings import Recipe, Run, table_name
 from vcl_radial.tracks.sets import taken_sets
@@ -70,16 +69,6 @@ class Regression(Track[Run]):
     def selection_unit(self, tables: Mapping[str, Any]) -> str:
         """The set and the split."""
         return f"{table_name(tables['data'])}-{tables['seed']}"
-
-    def check_runs(self, runs: Sequence[Run]) -> None:
-        """Check that the methods exist, take their options and serve numbers."""
-        check_methods(runs, "gaussian")
-
-    def on_data(self, run: Run, data_dir: Path | None) -> Run:
-        """Return a run with the checksums of its files and of the user's code."""
-        checksum = files.checksum(run.data, data_dir)
-        data = run.data.model_copy(update={"checksum": checksum})
-        return run.model_copy(update={"data": data, "code": run.checksum_of_code()})
 
     def check_data(self, runs: Sequence[Run], data_dir: Path | None) -> None:
         """Load each table, report its rows, and make each method for it once."""

@@ -1,4 +1,4 @@
-"""Checksums of a run's photographs and code, so that a run on other data is another run.
+"""Checksums of a run's photographs, so that a run on other data is another run.
 
 The checksums need labels, but no pixels and no PyTorch: a missing folder is reported at once.
 """
@@ -13,24 +13,17 @@ from pathlib import Path
 from vcl_radial.data.data_files import user_root
 from vcl_radial.data.fundus import load_photographs
 from vcl_radial.data.fundus.faults import OnFault
-from vcl_radial.tracks.retinopathy.settings import Run
+from vcl_radial.tracks.retinopathy.settings import DataSettings
 
 
-def on_data(run: Run, data_dir: Path | None = None) -> Run:
-    """Return the run with checksums of its photographs and of the user's code.
-
-    Only photographs that the run needs and that are not drawn count.
+def checksum(data: DataSettings, data_dir: Path | None = None) -> str | None:
+    """The checksum of the photographs' names, labels and sizes; None if all are drawn.
 
     Raises:
         UserError: the labels cannot be read.
     """
-    needed = run.needed
-    files = tuple(name for name in needed.names if name != "synthetic")
-    checksum = None
-    if files:
-        checksum = _checksum(files, needed.on_fault, data_dir, user_root(data_dir))
-    data = run.data.model_copy(update={"checksum": checksum})
-    return run.model_copy(update={"data": data, "code": run.checksum_of_code()})
+    names = tuple(name for name in data.names if name != "synthetic")
+    return _checksum(names, data.on_fault, data_dir, user_root(data_dir)) if names else None
 
 
 @lru_cache(maxsize=8)  # a search makes many runs on the same data

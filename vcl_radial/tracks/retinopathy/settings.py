@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import Field, field_validator, model_validator
@@ -12,8 +12,7 @@ from vcl_radial.data.fundus import FUNDUS_DATASETS
 from vcl_radial.data.fundus.layouts import OTHER
 from vcl_radial.runs.keys import Key
 from vcl_radial.runs.settings import Settings
-from vcl_radial.runs.spec import RunSpec
-from vcl_radial.tracks.recipe import EpochRecipe, MethodRecipe, one_of, parts_from_outside
+from vcl_radial.tracks.recipe import EpochRecipe, MethodRecipe, MethodRun, one_of
 
 NETWORKS = ("resnet", "vgg", "convnet")
 """Networks that come with the suite."""
@@ -163,13 +162,14 @@ VALIDATION: Final = "validation"
 """The last word in the name of a validation part."""
 
 
-class Run(RunSpec):
+class Run(MethodRun):
     """A run on photographs.
 
     If it is scored on validation data, it sees neither the test part nor the shifted sets.
     """
 
     TRACK: ClassVar[str] = "retinopathy"
+    LIKELIHOOD: ClassVar[str] = "categorical"
 
     data: DataSettings
     recipe: Recipe
@@ -204,10 +204,12 @@ class Run(RunSpec):
         tables = (f"{name}.csv" for name in TABLES)
         return ("spec.toml", *tables, "environment.json", *weights)
 
-    def from_outside(self) -> list[Callable[..., Any]]:
-        """The user's network, family and method.
+    def data_facts(self, data_dir: Path | None) -> dict[str, Any]:
+        """The checksum of the photographs that the run needs, unless all are drawn.
 
         Raises:
-            UserError: one is missing or cannot be imported.
+            UserError: the labels cannot be read.
         """
-        return parts_from_outside(self.recipe)
+        from vcl_radial.tracks.retinopathy.checksums import checksum
+
+        return {"checksum": checksum(self.needed, data_dir)}

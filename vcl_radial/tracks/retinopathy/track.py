@@ -11,7 +11,6 @@ from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.track import Objective, Track
 from vcl_radial.runs.training import Step, Training
-from vcl_radial.tracks.recipe import check_methods
 from vcl_radial.tracks.retinopathy.settings import DataSettings, Run
 from vcl_radial.tracks.sets import taken_sets
 
@@ -58,16 +57,6 @@ class Retinopathy(Track[Run]):
             shifted = [*(name for name in sets if name != dataset), *further]
             variants.append({**tables, "data": {**data, "dataset": dataset, "shifted": shifted}})
         return variants
-
-    def check_runs(self, runs: Sequence[Run]) -> None:
-        """Check that the methods exist and take their options."""
-        check_methods(runs, "categorical")
-
-    def on_data(self, run: Run, data_dir: Path | None) -> Run:
-        """Return a run with the checksum of its photographs."""
-        from vcl_radial.tracks.retinopathy.checksums import on_data
-
-        return on_data(run, data_dir)
 
     def check_data(self, runs: Sequence[Run], data_dir: Path | None) -> None:
         """Make each method, decode the photographs for all runs, and print their number."""
