@@ -16,35 +16,40 @@ from vcl_radial.methods.base import Method
 from vcl_radial.methods.options import not_made, options_of, require_base
 from vcl_radial.methods.penalties import check_kl
 from vcl_radial.methods.registry import find_method
+from vcl_radial.nn import variational_weights
 from vcl_radial.optimizers.named import own_optimizer
 from vcl_radial.tracks.networks import initial_noise
 from vcl_radial.tracks.recipe import check_class
+
+_METHOD_KEYS = ("kl_weight", "train_samples", "eval_samples")
+"""Keys of a recipe that are settings of `Method`."""
 
 
 def make_method(recipe: Any, network: nn.Module, **settings: Any) -> Method:
     """Make the method of a recipe with its `options`.
 
     Args:
-        recipe: a recipe with `strategy` and `options` beside the keys of `RecipeSettings`.
+        recipe: a recipe of `MethodRecipe`.
         network: the network that it trains.
-        settings: the settings of `Method`.
+        settings: settings of `Method` beyond `arguments_of`, or in their place.
 
     Raises:
         UserError: the class does not take these options, or does not serve the likelihood or the
             network.
     """
     cls: Any = find_method(recipe.strategy)
-    arguments = settings_of(recipe, cls)
     make = cls
     if not issubclass(cls, Method):
         from vcl_radial.integrations.avalanche.as_method import method_of
 
         make = partial(method_of, cls)
+    arguments = {**arguments_of(recipe, cls), **settings}
     try:
-        method: Method = make(network, **settings, **arguments)
+        method: Method = make(network, **arguments)
     except (TypeError, ValueError) as error:
         raise not_made(recipe.strategy, cls, recipe.options, error) from error
     require_base(method)
+    draw_own_posterior(recipe, method)
     return method
 
 
@@ -87,14 +92,15 @@ def draws(recipe: Any, cls: type[Any]) -> bool:
     return recipe.posterior != "none" or "eval_samples" in cls.recipe_keys
 
 
-def settings_of(recipe: Any, cls: type[Any]) -> dict[str, Any]:
-    """Arguments that a class takes from a recipe beyond the settings of all methods.
+def arguments_of(recipe: Any, cls: type[Any]) -> dict[str, Any]:
+    """Arguments that a class takes from a recipe, in every track.
 
-    These are its options and, if the class makes its posterior itself, the initial values of the
-    posterior.
+    These are the settings of `Method` that are keys of the recipe, the options and, if the class
+    makes its posterior itself, the initial values of the posterior. The loss has no value where the
+    gradient needs none.
 
     Args:
-        recipe: a recipe with `strategy` and `options` beside the keys of `RecipeSettings`.
+        recipe: a recipe of `MethodRecipe`.
         cls: class of a method, or of an Avalanche strategy.
 
     Raises:
@@ -102,6 +108,16 @@ def settings_of(recipe: Any, cls: type[Any]) -> dict[str, Any]:
             it needs a hook that the track does not offer.
     """
     check_class(recipe, cls)
+    keys = [key for key in _METHOD_KEYS if key in type(recipe).model_fields]
+    arguments = {"loss_value": False} | {key: getattr(recipe, key) for key in keys}
+    if "eval_samples" in keys and not draws(recipe, cls):
+        arguments["eval_samples"] = 1
     start = {"prior_scale": recipe.prior_scale, "initial_noise": initial_noise(recipe)}
     taken = cls.recipe_keys | options_of(cls).keys() - recipe.options.keys()
-    return {**{key: value for key, value in start.items() if key in taken}, **recipe.options}
+    return {**arguments, **{k: v for k, v in start.items() if k in taken}, **recipe.options}
+
+
+def draw_own_posterior(recipe: Any, method: Method) -> None:
+    """Let a method draw weights to predict if its class has made the posterior itself."""
+    if hasattr(recipe, "eval_samples") and list(variational_weights(method.network, [])):
+        method.eval_samples = recipe.eval_samples

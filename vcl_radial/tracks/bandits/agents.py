@@ -191,8 +191,6 @@ def method_of(recipe: Recipe, inputs: int, actions: int) -> Method:
         recipe,
         make_network(recipe, inputs, actions),
         likelihood=ChosenReward(noise),
-        kl_weight=recipe.kl_weight,
-        loss_value=False,
     )
 
 

@@ -13,12 +13,11 @@ from vcl_radial.likelihoods import OneHot
 from vcl_radial.methods.base import Method
 from vcl_radial.methods.options import not_made, require_base
 from vcl_radial.methods.registry import find_method
-from vcl_radial.nn import variational_weights
 from vcl_radial.optimizers.named import own_optimizer
 from vcl_radial.optimizers.schedules import SCHEDULES
 from vcl_radial.tracks.continual.evaluation import eval_batch
 from vcl_radial.tracks.continual.settings import Recipe
-from vcl_radial.tracks.methods import draws, make_method, settings_of
+from vcl_radial.tracks.methods import arguments_of, draw_own_posterior, make_method
 
 
 def method_of(recipe: Recipe, network: nn.Module) -> Method:
@@ -27,14 +26,7 @@ def method_of(recipe: Recipe, network: nn.Module) -> Method:
     Raises:
         UserError: the method does not take these options, or its constructor lacks a base argument.
     """
-    return _drawing(recipe, make_method(recipe, network, **_arguments(recipe)))
-
-
-def _drawing(recipe: Recipe, method: Method) -> Method:
-    """The method; it draws weights to predict if its class has made the posterior itself."""
-    if list(variational_weights(method.network, [])):
-        method.eval_samples = recipe.eval_samples
-    return method
+    return make_method(recipe, network, **_likelihood(recipe))
 
 
 def make_strategy(recipe: Recipe, network: nn.Module, **settings: Any) -> Any:
@@ -62,26 +54,20 @@ def make_strategy(recipe: Recipe, network: nn.Module, **settings: Any) -> Any:
     try:
         if issubclass(cls, Method):
             return Strategy(method_of(recipe, network), **settings)
-        strategy = cls(model=network, **_arguments(recipe), **settings_of(recipe, cls), **settings)
+        strategy = cls(
+            model=network, **_likelihood(recipe), **arguments_of(recipe, cls), **settings
+        )
         require_base(strategy)
     except (TypeError, ValueError) as error:
         raise not_made(recipe.strategy, cls, recipe.options, error) from error
-    _drawing(recipe, strategy.method)
+    draw_own_posterior(recipe, strategy.method)
     return strategy
 
 
-def _arguments(recipe: Recipe) -> dict[str, Any]:
-    """The settings of `Method` in a recipe."""
-    cls = find_method(recipe.strategy)
-    arguments: dict[str, Any] = {
-        "kl_weight": recipe.kl_weight,
-        "train_samples": recipe.train_samples,
-        "eval_samples": recipe.eval_samples if draws(recipe, cls) else 1,
-        "loss_value": False,
-    }
-    if (likelihood := likelihood_of(recipe)) is not None:
-        arguments["likelihood"] = likelihood
-    return arguments
+def _likelihood(recipe: Recipe) -> dict[str, Any]:
+    """The argument `likelihood`, unless it is the default: not every constructor takes it."""
+    likelihood = likelihood_of(recipe)
+    return {} if likelihood is None else {"likelihood": likelihood}
 
 
 def likelihood_of(recipe: Recipe) -> OneHot | None:

@@ -254,10 +254,7 @@ def method_of(run: Run, inputs: int, hidden: int) -> Method:
         recipe,
         network_of_rows(recipe, inputs, 1, recipe.hidden or [hidden]),
         likelihood=Gaussian(recipe.noise_shape, recipe.noise_rate, recipe.initial_precision),
-        kl_weight=recipe.kl_weight,
-        train_samples=recipe.train_samples,
         eval_samples=recipe.eval_samples,
-        loss_value=False,
     )
 
 

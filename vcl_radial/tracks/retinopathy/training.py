@@ -28,7 +28,6 @@ from vcl_radial.data.fundus import (
 from vcl_radial.errors import UserError
 from vcl_radial.likelihoods.predict import seeded_rng
 from vcl_radial.methods.base import Method
-from vcl_radial.methods.registry import find_method
 from vcl_radial.methods.tasks import Batch
 from vcl_radial.metrics.referral import auc
 from vcl_radial.optimizers.schedules import SCHEDULES
@@ -78,15 +77,7 @@ def method_of(recipe: Recipe, size: int, device: torch.device | str = "cpu") -> 
     Raises:
         UserError: the method does not serve this track, or the network.
     """
-    network = make_network(recipe, size).to(device)
-    return make_method(
-        recipe,
-        network,
-        kl_weight=recipe.kl_weight,
-        train_samples=recipe.train_samples,
-        eval_samples=recipe.eval_samples if draws(recipe, find_method(recipe.strategy)) else 1,
-        loss_value=False,
-    )
+    return make_method(recipe, make_network(recipe, size).to(device))
 
 
 def start_of(recipe: Recipe, size: int, seed: int, device: torch.device | str = "cpu") -> Method:
