@@ -3,8 +3,6 @@
 import gzip
 import hashlib
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,11 +11,13 @@ from failing import data_fails, fails
 from vcl_radial.data.data_files import (
     DATA_VARIABLE,
     IDX_NAMES,
-    check_data,
     files_checksum,
     folder_name,
     image_files,
+    published_files,
+    user_images,
 )
+from vcl_radial.data.streams import load_dataset
 from vcl_radial.runs import planning
 
 
@@ -61,15 +61,6 @@ def test_a_checksum_is_of_regular_files(tmp_path, make, words):
     make(path)
     with data_fails(path, words):
         files_checksum([path])
-
-
-def test_data_are_checked_without_pytorch():
-    program = (
-        "import sys; from vcl_radial.data.data_files import check_data; check_data('digits', None);"
-        "print([m for m in ('torch', 'torchvision', 'numpy', 'PIL') if m in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
-    assert done.stdout.strip() == b"[]"
 
 
 def test_class_folders_of_train_and_test_are_the_classes_by_name(tmp_path):
@@ -154,18 +145,18 @@ def test_a_folder_that_is_not_laid_out_as_it_has_to_be_is_reported(tmp_path, nam
     root.mkdir()
     lay_out(root, *names)
     with data_fails(root / folder, named):
-        check_data("image-folder", root)
+        user_images(root)
 
 
 def test_a_folder_of_the_variable_that_is_no_image_folder_is_to_be_named(tmp_path, monkeypatch):
     lay_out(tmp_path, "a/1.png", "a/2.png", "FashionMNIST/raw/x.gz")
     monkeypatch.setenv(DATA_VARIABLE, str(tmp_path))
     (run,) = planning.plan("image-folder-multi-head", ["naive"], [0])
-    for checked in (lambda: check_data("image-folder", None), lambda: run.on_data(None)):
+    for checked in (lambda: user_images(None), lambda: run.on_data(None)):
         with data_fails(tmp_path / "FashionMNIST", DATA_VARIABLE, "--data-dir"):
             checked()
     with data_fails(tmp_path / "FashionMNIST", f"move it out of {tmp_path}"):
-        check_data("image-folder", tmp_path)
+        user_images(tmp_path)
 
 
 def test_a_folder_of_the_variable_that_holds_no_table_is_to_be_named(tmp_path, monkeypatch):
@@ -191,30 +182,29 @@ def test_a_folder_that_must_not_be_read_is_reported(tmp_path):
 def test_data_of_a_folder_need_one(dataset, words, tmp_path, monkeypatch):
     monkeypatch.delenv(DATA_VARIABLE, raising=False)
     with fails("dataset", words, "--data-dir", DATA_VARIABLE):
-        check_data(dataset, None)
+        load_dataset(dataset)
     with fails(tmp_path / "absent", "not a folder"):
-        check_data(dataset, tmp_path / "absent")
+        load_dataset(dataset, tmp_path / "absent")
 
 
 def test_idx_files_that_are_missing_are_named_with_the_folder_that_was_given(tmp_path):
     with data_fails(tmp_path, *IDX_NAMES, "--data-dir"):
-        check_data("idx-folder", tmp_path)
+        load_dataset("idx-folder", tmp_path)
 
 
 def test_published_data_are_missed_in_a_folder_that_was_given_only(tmp_path, monkeypatch):
     monkeypatch.delenv(DATA_VARIABLE, raising=False)
-    check_data("mnist", None)  # they will be downloaded
-    check_data("digits", tmp_path)
+    assert published_files("mnist", None) is None  # they will be downloaded
     with data_fails(tmp_path / "MNIST/raw", *IDX_NAMES, "published"):
-        check_data("mnist", tmp_path)
+        published_files("mnist", tmp_path)
 
 
 def test_data_without_a_licence_are_never_downloaded(tmp_path, monkeypatch):
     monkeypatch.delenv(DATA_VARIABLE, raising=False)
     with fails("dataset", f"{IDX_NAMES[3]}.gz", "notMNIST-small/raw", DATA_VARIABLE):
-        check_data("notmnist-small", None)
+        published_files("notmnist-small", None)
     with data_fails(tmp_path / "notMNIST-small/raw"):
-        check_data("notmnist-small", tmp_path)
+        published_files("notmnist-small", tmp_path)
 
 
 def test_data_of_a_folder_are_named_after_it(tmp_path, monkeypatch):

@@ -155,7 +155,7 @@ def test_an_option_that_a_method_cannot_have_is_refused_before_any_trial(
 def test_a_value_that_no_run_could_have_is_refused_before_any_trial(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="batch_size = 5000"):
         swept(tmp_path, kind="grid", trials=None, search={"batch_size": [16, 5000]})
-    assert not list(tmp_path.iterdir())
+    assert not list(tmp_path.glob("*"))
 
 
 def test_hopeless_trials_are_given_up_after_a_task(tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 """The data files of a user: their folders, and whether all files exist.
 
-The module checks only paths and imports nothing heavy, so that a command can check its data before
-it imports PyTorch. The files are only read; downloads go to the cache folder (`streams.folders`).
+The files are only read; downloads go to the cache folder (`streams.folders`).
 """
 
 from __future__ import annotations
@@ -62,28 +61,6 @@ class ImageFiles:
 
     def __len__(self) -> int:
         return sum(map(len, (*self.train, *self.validation, *self.test)))
-
-
-def check_data(dataset: str, data_dir: Path | None) -> None:
-    """Check that the files of a data set exist, without opening one.
-
-    If the user names a folder, a published data set is searched for only there; without a folder it
-    is downloaded, if it has a licence, so nothing is checked.
-
-    Args:
-        dataset: name of the data set; see `vcl_radial.data.streams.load_dataset`.
-        data_dir: the folder of `--data-dir`.
-
-    Raises:
-        UserError: a folder is needed and not named, or it does not exist.
-        DataError: files are missing, or folders have a wrong layout.
-    """
-    if dataset == "idx-folder":
-        user_files(required_root(dataset, data_dir), None)
-    elif dataset == "image-folder":
-        user_images(data_dir)
-    elif dataset in PUBLISHED and PUBLISHED[dataset].folder:
-        published_files(dataset, data_dir)
 
 
 def files_checksum(paths: Sequence[Path]) -> str:

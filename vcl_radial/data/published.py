@@ -1,4 +1,4 @@
-"""Image data sets of known size, from `published.toml`, without a heavy import."""
+"""Published image data sets, from `published.toml`, without a heavy import."""
 
 from __future__ import annotations
 
@@ -15,18 +15,13 @@ class PublishedImages:
     """A published image data set.
 
     Attributes:
-        train_counts: number of training images of each class.
-        test_count: number of test images.
-        folder: folder of its four IDX files, and its class in torchvision if it is downloaded;
-            empty for a data set that needs no files.
+        folder: folder of its four IDX files, and its class in torchvision if it is downloaded.
         downloaded: whether it may be downloaded; without a licence it may not.
         class_names: names of the classes.
         sha256: SHA-256 of the uncompressed files, in the order of `data_files.IDX_NAMES`.
     """
 
-    train_counts: Sequence[int]
-    test_count: int
-    folder: str = ""
+    folder: str
     downloaded: bool = True
     class_names: Sequence[str] = ()
     sha256: Sequence[str] = ()

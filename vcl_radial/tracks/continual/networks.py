@@ -7,6 +7,7 @@ from pathlib import Path
 from torch import nn
 
 from vcl_radial.data.streams import TensorStream, build_stream
+from vcl_radial.errors import UserError
 from vcl_radial.nn import MLP, WithHeads
 from vcl_radial.tracks.continual.settings import Recipe, StreamSettings
 from vcl_radial.tracks.networks import body_of, posterior_of
@@ -22,7 +23,12 @@ def stream_for(
     """
     flatten = recipe.network is None
     keys = settings.model_dump(exclude_none=True, exclude={"data_name"})
-    return build_stream(keys | {"flatten": flatten}, data_dir, seed)
+    try:
+        return build_stream(keys | {"flatten": flatten}, data_dir, seed)
+    except UserError as error:
+        if error.key not in StreamSettings.model_fields:
+            raise
+        raise UserError(f"stream.{error}") from None
 
 
 def make_network(stream: TensorStream, recipe: Recipe) -> nn.Module:
