@@ -24,7 +24,7 @@ def altered(setting: Setting) -> Iterator[str | None]:
     """A tensor of a checkpoint: another shape or dtype, NaN, absent, or one too many."""
     import torch
 
-    from vcl_radial.runs.folder import save_state
+    from vcl_radial.runs.folder import write_state
 
     changes: dict[str, Callable[[Any], Any]] = {
         "another shape": lambda x: torch.cat([x.flatten(), x.flatten()[:1]]),
@@ -44,7 +44,7 @@ def altered(setting: Setting) -> Iterator[str | None]:
             where = setting.rng.choice([p for p, x in _tensors(state) if x.is_floating_point()])
             shutil.copytree(half, root / "out")
             checkpoint = root / "out" / path.relative_to(half)
-            save_state(checkpoint, {}, _with(state, where, change, more=what == _MORE))
+            write_state(checkpoint, _with(state, where, change, more=what == _MORE))
             end = fork(work.arguments(root / "out"), root / "output").wait()
             fault = one_line(end, 1, str(checkpoint), "delete it")
             checkpoint.unlink()

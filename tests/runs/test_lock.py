@@ -15,7 +15,7 @@ HOLDER = """
 import sys, time
 from pathlib import Path
 from vcl_radial.runs.lock import held
-with held([Path(sys.argv[1])]):
+with held(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(600)
 """
@@ -23,12 +23,12 @@ with held([Path(sys.argv[1])]):
 
 def test_a_folder_is_held_by_one_at_a_time(tmp_path: Path):
     path = tmp_path / "benchmark" / "method" / "seed-0"
-    with held([path]):
-        with pytest.raises(UserError, match="another command is running this run"), held([path]):
+    with held(path):
+        with pytest.raises(UserError, match="another command is running this run"), held(path):
             pass
-        with held([path.with_name("seed-1")]):
+        with held(path.with_name("seed-1")):
             pass
-    with held([path]):
+    with held(path):
         pass
 
 
@@ -43,42 +43,42 @@ def test_who_is_killed_lets_go(tmp_path: Path):
         try:
             assert holder.stdout is not None
             assert holder.stdout.readline() == b"held\n"
-            with pytest.raises(UserError, match="is running this run"), held([path]):
+            with pytest.raises(UserError, match="is running this run"), held(path):
                 pass
         finally:
             holder.send_signal(signal.SIGKILL)
             holder.wait()
-        with held([path]):
+        with held(path):
             pass
 
 
 def test_what_is_written_meanwhile_stays_and_an_empty_folder_goes(tmp_path: Path):
     kept, empty = tmp_path / "b" / "m" / "kept", tmp_path / "b" / "m" / "empty"
-    with held([kept, empty]):
+    with held(kept), held(empty):
         (kept / "file").touch()
     assert [path.name for path in (tmp_path / "b" / "m").iterdir()] == ["kept"]
     (kept / "file").unlink()
-    with held([kept]):
+    with held(kept):
         pass
     assert list(tmp_path.iterdir()) == []
 
 
 def test_one_that_is_taken_leaves_the_others_free(tmp_path: Path):
     free, taken = tmp_path / "b" / "m" / "free", tmp_path / "b" / "m" / "taken"
-    with held([taken]):
-        with pytest.raises(UserError, match="is running this run"), held([free, taken]):
+    with held(taken):
+        with pytest.raises(UserError, match="is running this run"), held(free), held(taken):
             pass
-        with held([free]):
+        with held(free):
             pass
 
 
 def test_a_folder_that_is_deleted_meanwhile_is_still_held(tmp_path: Path):
     path = tmp_path / "b" / "m" / "seed-0"
-    with held([path]):
+    with held(path):
         path.rmdir()
-        with pytest.raises(UserError, match="is running this run"), held([path]):
+        with pytest.raises(UserError, match="is running this run"), held(path):
             pass
-    with held([path]):
+    with held(path):
         assert path.is_dir()
 
 
@@ -86,6 +86,6 @@ def test_a_place_where_no_folder_can_be_is_named(tmp_path: Path):
     (tmp_path / "file").touch()
     with (
         pytest.raises(UserError, match="file/seed-0: cannot be written: "),
-        held([tmp_path / "file" / "seed-0"]),
+        held(tmp_path / "file" / "seed-0"),
     ):
         pass

@@ -18,7 +18,6 @@ from vcl_radial.runs.folder import (
     RunFolder,
     failure,
     finished_fault,
-    load_state,
     write_atomically,
 )
 
@@ -309,7 +308,7 @@ def test_what_is_no_regular_file_is_never_waited_for(folder: RunFolder, name, ma
             folder.load_checkpoint()
 
 
-def test_a_checkpoint_that_grows_when_it_is_read_is_refused(tmp_path):
+def test_a_checkpoint_that_grows_when_it_is_read_is_refused(folder: RunFolder):
     buffer = io.BytesIO()
     torch.save({"a": torch.zeros(10**6)}, buffer)
     small = io.BytesIO()
@@ -317,6 +316,6 @@ def test_a_checkpoint_that_grows_when_it_is_read_is_refused(tmp_path):
         for name in old.namelist():
             new.writestr(name, old.read(name))
     data = small.getvalue()
-    (tmp_path / "checkpoint.pt").write_bytes(hashlib.sha256(data).digest() + data)
+    folder.checkpoint.write_bytes(stamped(data))
     with pytest.raises(UserError, match="holds more than plain tensors"):
-        load_state(tmp_path / "checkpoint.pt", {}, "spec")
+        folder.load_checkpoint()

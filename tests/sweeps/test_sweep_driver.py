@@ -295,7 +295,7 @@ def test_what_blocks_one_run_stops_the_sweep(tmp_path: Path) -> None:
 
 
 def test_a_second_sweep_in_the_folder_is_told_so(tmp_path: Path) -> None:
-    with held([tmp_path / "tiny"]), pytest.raises(AlreadyRunning):
+    with held(tmp_path / "tiny"), pytest.raises(AlreadyRunning):
         made_up(tmp_path)
     made_up(tmp_path, trials=1)
 

@@ -95,7 +95,7 @@ def attempt(job: Job, report: Report, track: AnyTrack, context: RunContext) -> l
         for run in job.runs:
             folder = RunFolder(context.out, run)
             try:
-                hold.enter_context(held([folder.path]))
+                hold.enter_context(held(folder.path))
                 done = folder.fault() is None
             except AlreadyRunning as error:
                 ends.append(RunOutcome(run, "elsewhere", str(error)))

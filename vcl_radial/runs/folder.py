@@ -193,18 +193,34 @@ class RunFolder(Generic[R]):
         write_atomically(self.path / FAILED, f"{visible(fault or '')}\n")
 
     def save(self, name: str, state: Mapping[str, Any]) -> None:
-        """Store plain tensors and numbers with a stamp of the spec."""
-        save_state(self.path / name, self._stamp, state)
+        """Store plain tensors and numbers with a stamp of the spec.
+
+        Raises:
+            UserError: the file cannot be written.
+        """
+        write_state(self.path / name, {**self._stamp, **state})
 
     def load(self, name: str) -> dict[str, Any] | None:
         """Load the state that `save` stored; None if there is none.
 
         Raises:
             DamagedCheckpoint: the checksum of the file is wrong.
-            UserError: the file holds something else or belongs to another spec. It is never
+            UserError: the file holds something else, NaN or the state of another spec. It is never
                 unpickled.
         """
-        return load_state(self.path / name, self._stamp, "spec")
+        path, stamp = self.path / name, self._stamp
+        try:
+            content = reading.read_bytes(path, reading.LARGE)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise UserError(f"cannot be read: {error.strerror}", at=path) from None
+        state = _state_in(path, content)
+        if not isinstance(state, dict) or any(state.get(key) != stamp[key] for key in stamp):
+            raise UserError(f"belongs to another spec; {RESTART}", at=path)
+        if (tensor := nan_in(state)) is not None:
+            raise UserError(f"{tensor} holds NaN; {RESTART}", at=path)
+        return {key: value for key, value in state.items() if key not in stamp}
 
     def save_checkpoint(self, state: Mapping[str, Any]) -> None:
         """Store a state, with the commits and engines that computed it.
@@ -246,8 +262,8 @@ class RunFolder(Generic[R]):
         return {"spec": self.run.digest(), "seed": self.run.seed}
 
 
-def save_state(path: Path, stamp: Mapping[str, Any], state: Mapping[str, Any]) -> None:
-    """Write a checksum, then plain tensors and numbers with the stamp of their owner.
+def write_state(path: Path, state: Mapping[str, Any]) -> None:
+    """Write a checksum, then plain tensors and numbers.
 
     Raises:
         UserError: the file cannot be written.
@@ -255,31 +271,15 @@ def save_state(path: Path, stamp: Mapping[str, Any], state: Mapping[str, Any]) -
     import torch
 
     buffer = io.BytesIO()
-    torch.save({**stamp, **state}, buffer)
+    torch.save(dict(state), buffer)
     data = buffer.getvalue()
     write_atomically(path, hashlib.sha256(data).digest() + data)
 
 
-def load_state(path: Path, stamp: Mapping[str, Any], owner: str) -> dict[str, Any] | None:
-    """Load the state that `save_state` wrote, without its stamp; None if there is no file.
-
-    Args:
-        path: path of the file.
-        stamp: the stamp that the file must have.
-        owner: the noun for the owner of the stamp, such as "run", for messages.
-
-    Raises:
-        DamagedCheckpoint: the checksum is wrong.
-        UserError: the file holds something else, NaN or another stamp. It is never unpickled.
-    """
+def _state_in(path: Path, content: bytes) -> Any:
+    """The state in the bytes that `write_state` wrote."""
     import torch
 
-    try:
-        content = reading.read_bytes(path, reading.LARGE)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read: {error.strerror}") from None
     checksum, data = content[:32], content[32:]
     if hashlib.sha256(data).digest() != checksum:
         raise DamagedCheckpoint(f"damaged (its checksum is wrong); {RESTART}", at=path)
@@ -287,14 +287,9 @@ def load_state(path: Path, stamp: Mapping[str, Any], owner: str) -> dict[str, An
         with zipfile.ZipFile(io.BytesIO(data)) as parts:  # torch.save does not compress them
             size = sum(part.file_size for part in parts.infolist())
         whole = io.BytesIO(data if size <= len(data) else b"")
-        state: Any = torch.load(whole, weights_only=True, map_location="cpu")
+        return torch.load(whole, weights_only=True, map_location="cpu")
     except Exception:  # with weights_only, loading fails in many ways
-        raise UserError(f"{path}: holds more than plain tensors; {RESTART}") from None
-    if not isinstance(state, dict) or any(state.get(key) != stamp[key] for key in stamp):
-        raise UserError(f"{path}: belongs to another {owner}; {RESTART}")
-    if (name := nan_in(state)) is not None:
-        raise UserError(f"{path}: {name} holds NaN; {RESTART}")
-    return {key: value for key, value in state.items() if key not in stamp}
+        raise UserError(f"holds more than plain tensors; {RESTART}", at=path) from None
 
 
 def mark_finished(path: Path, names: Iterable[str]) -> None:

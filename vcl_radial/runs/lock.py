@@ -6,8 +6,8 @@ ends for any reason; the holder removes the file.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -30,21 +30,13 @@ class AlreadyRunning(UserError):
 
 
 @contextmanager
-def held(paths: Sequence[Path]) -> Iterator[None]:
-    """Hold the locks of folders; the folders are made, and removed if they stay empty.
+def held(path: Path) -> Iterator[None]:
+    """Hold the lock of a folder; the folder is made, and removed if it stays empty.
 
     Raises:
-        AlreadyRunning: another process holds a lock.
-        UserError: a folder cannot be made.
+        AlreadyRunning: another process holds the lock.
+        UserError: the folder cannot be made.
     """
-    with ExitStack() as stack:
-        for path in paths:
-            stack.enter_context(_held(path))
-        yield
-
-
-@contextmanager
-def _held(path: Path) -> Iterator[None]:
     lock = FileLock(path.with_name(f".{path.name}.lock"), timeout=0)
     try:
         _acquire(lock, path)

@@ -15,7 +15,7 @@ from vcl_radial.runs import tracks
 from vcl_radial.runs.attempt import Job, RunOutcome
 from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.executor import LocalExecutor, MakeExecutor, carry_out
-from vcl_radial.runs.folder import RunFolder, check_output
+from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.processes import ProcessDied, WorkerProcess, serve, start_server
 from vcl_radial.runs.progress import Progress
 from vcl_radial.runs.spec import RunSpec
@@ -49,10 +49,9 @@ def perform(
         meanwhile: work that this process does while the server of the workers imports PyTorch.
 
     Raises:
-        UserError: the data or the output folder cannot be used; raised before any run starts.
+        UserError: the data cannot be used; raised before any run starts.
     """
     track = tracks.find(runs[0].TRACK)
-    check_output(context.out)
     todo = [run for run in runs if _needs_running(RunFolder(context.out, run))]
     for logger in context.log:
         folders = (RunFolder(context.out, run).path / logger for run in runs if run not in todo)

@@ -58,7 +58,7 @@ def _attempt(run: RunSpec, context: RunContext) -> RunOutcome:
         def is_skipped() -> bool:
             nonlocal reason
             try:
-                stack.enter_context(held([folder.path]))
+                stack.enter_context(held(folder.path))
             except AlreadyRunning as error:
                 reason = str(error)
                 return True

@@ -104,7 +104,7 @@ def perform_sweep(
         raise UserError("--lanes: a sweep with [pruning] stops runs one by one; use --lanes 1")
     plans = [plan.at(context.data_dir) for plan in plans]
     folder = SweepFolder(context.out / plans[0].name)
-    with held([folder.path]):
+    with held(folder.path):
         # Checked once before all runs, so that a fault is reported once. Making a method checks its
         # options.
         examples = [(plan, parameters) for plan in plans for parameters in plan.space.examples]
