@@ -9,13 +9,11 @@ The suite's trainer trains a method. Avalanche trains a user's Avalanche strateg
 
 from __future__ import annotations
 
-import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
@@ -34,7 +32,7 @@ from vcl_radial.tracks.continual.methods import make_strategy, method_of, optimi
 from vcl_radial.tracks.continual.networks import make_network, stream_for
 from vcl_radial.tracks.continual.progress import TaskRun
 from vcl_radial.tracks.continual.settings import Recipe, StreamSettings
-from vcl_radial.training.seeds import Purpose
+from vcl_radial.training.seeds import Purpose, drawing_from
 from vcl_radial.training.source import TaskSource, TensorTask
 from vcl_radial.training.trainer import Trainer
 
@@ -118,11 +116,11 @@ class ContinualRun(TaskRun):
         self.seed, self.recipe, self.evaluate_on = seed, recipe, evaluate_on
         stream = stream_for(settings, recipe, data_dir, seed)
         recipe.check_batches(min(map(len, stream.train)))
-        self._seed_start()
-        network = make_network(stream, recipe).to(device)
         self.stream = stream.to(device)
         self.source = StreamTasks(self.stream, recipe)
-        self.trainer = self._trainer(network, on_epoch, watched=watched)
+        with drawing_from(task_seed(seed, 0), torch.device("cpu")):
+            network = make_network(stream, recipe).to(device)
+            self.trainer = self._trainer(network, on_epoch, watched=watched)
         self.method = self.trainer.method
         super().__init__(self.stream, recipe, self.method.network)
 
@@ -215,12 +213,6 @@ class ContinualRun(TaskRun):
         if purpose != "task":
             return None
         return task_seed(self.seed, self.tasks if self.trainings == 1 else number + 1)
-
-    def _seed_start(self) -> None:
-        seed = task_seed(self.seed, 0)
-        random.seed(seed)
-        np.random.seed(seed)
-        torch.manual_seed(seed)
 
 
 class EpochMeans:
