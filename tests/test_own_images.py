@@ -12,7 +12,7 @@ from vcl_radial.data.data_files import IDX_NAMES
 from vcl_radial.data.streams import datasets
 from vcl_radial.reporting import files
 from vcl_radial.runs.planning import plan
-from vcl_radial.tracks.continual.specification import Run
+from vcl_radial.tracks.continual.settings import Run
 
 TINY = ["--set", "epochs=1", "eval_samples=1"]
 

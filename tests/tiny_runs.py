@@ -12,7 +12,7 @@ from vcl_radial.runs.execute import execute
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.planning import plan
 from vcl_radial.runs.training import Step
-from vcl_radial.tracks.continual.specification import Run
+from vcl_radial.tracks.continual.settings import Run
 from vcl_radial.tracks.continual.tables import COLUMNS
 from vcl_radial.tracks.continual.track import Continual
 

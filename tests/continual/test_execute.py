@@ -17,7 +17,7 @@ from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.execute import execute, execute_together
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.runner import perform
-from vcl_radial.tracks.continual.specification import Run
+from vcl_radial.tracks.continual.settings import Run
 from vcl_radial.tracks.continual.track import Continual
 from vcl_radial.tracks.continual.training import ContinualRun
 

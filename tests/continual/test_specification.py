@@ -5,8 +5,7 @@ import tomli_w
 from failing import refuses
 from tiny_runs import tiny_run
 
-from vcl_radial.tracks.continual.settings import Recipe
-from vcl_radial.tracks.continual.specification import Run
+from vcl_radial.tracks.continual.settings import Recipe, Run
 
 
 def test_the_default_recipe_is_the_papers_radial_one():

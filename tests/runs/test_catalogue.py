@@ -12,7 +12,7 @@ from vcl_radial.errors import UserError
 from vcl_radial.runs import catalogue, planning, tracks
 from vcl_radial.runs.catalogue import load
 from vcl_radial.runs.planning import plan
-from vcl_radial.tracks.continual.specification import Run
+from vcl_radial.tracks.continual.settings import Run
 
 DIGITS = "split-digits-multi-head"
 

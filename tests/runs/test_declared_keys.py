@@ -7,8 +7,7 @@ from vcl_radial.runs import tracks
 from vcl_radial.runs.keys import Key, declared
 from vcl_radial.runs.settings import UNNAMED_TABLE
 from vcl_radial.tracks.continual import lane_runs
-from vcl_radial.tracks.continual.settings import Recipe, StreamSettings
-from vcl_radial.tracks.continual.specification import Run
+from vcl_radial.tracks.continual.settings import Recipe, Run, StreamSettings
 
 
 class Longer(Recipe):

@@ -16,7 +16,7 @@ from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.sweeps.command import perform_sweep
 from vcl_radial.sweeps.study import Study
-from vcl_radial.tracks.continual.specification import Run
+from vcl_radial.tracks.continual.settings import Run
 from vcl_radial.tracks.continual.tables import COLUMNS
 
 FACTS = {

@@ -14,8 +14,7 @@ from vcl_radial.runs import catalogue
 from vcl_radial.runs.planning import entry_of
 from vcl_radial.runs.settings import validated
 from vcl_radial.runs.spec import DEFAULT_TRACK
-from vcl_radial.tracks.continual.settings import Recipe
-from vcl_radial.tracks.continual.specification import Run
+from vcl_radial.tracks.continual.settings import Recipe, Run
 
 SIZES: dict[str, Any] = {"hidden": [32], "batch_size": 32, "epochs": 20, "eval_samples": 5}
 """Recipe keys of a check, which override the recipe like a benchmark's `[recipe]`."""

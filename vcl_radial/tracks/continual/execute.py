@@ -13,7 +13,7 @@ from vcl_radial.runs.training import Step
 from vcl_radial.tracks.continual.lane_runs import LaneRuns
 from vcl_radial.tracks.continual.methods import make_strategy, method_of, optimizer_for
 from vcl_radial.tracks.continual.networks import make_network, stream_for
-from vcl_radial.tracks.continual.specification import Run
+from vcl_radial.tracks.continual.settings import Run
 from vcl_radial.tracks.continual.training import ContinualRun
 from vcl_radial.tracks.methods import check_made
 

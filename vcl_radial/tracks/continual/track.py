@@ -19,9 +19,7 @@ from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.track import Objective, Track
 from vcl_radial.runs.training import Lanes, Step, Training
 from vcl_radial.system.quiet import quiet
-from vcl_radial.tracks.continual import WORKER_MODULES
-from vcl_radial.tracks.continual.settings import IMAGE_FOLDER
-from vcl_radial.tracks.continual.specification import Run
+from vcl_radial.tracks.continual.settings import IMAGE_FOLDER, Run
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,7 +46,12 @@ class Continual(Track[Run]):
         "average_nll": Objective("minimize", "NLL (nats)"),
         "average_ece": Objective("minimize", "ECE (%)"),
     }
-    worker_modules = WORKER_MODULES
+    worker_modules = (
+        "vcl_radial.runs.attempt",
+        "vcl_radial.tracks.continual.track",
+        "vcl_radial.tracks.continual.training",
+        "sklearn.datasets",
+    )
     curves = "accuracy-over-tasks"
     has_lanes = True
 
