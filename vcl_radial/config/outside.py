@@ -71,8 +71,9 @@ def name_of(key: str, value: Callable[..., Any]) -> str:
     module, name = getattr(value, "__module__", ""), getattr(value, "__qualname__", repr(value))
     if getattr(sys.modules.get(module), name, None) is not value:
         raise UserError(
-            f"{key}: {name} is no class at the top of a module: define it there, outside of any "
-            "function, and pass the class as it is now"
+            f"{name} is no class at the top of a module: define it there, outside of any "
+            "function, and pass the class as it is now",
+            at=key,
         )
     return f"{module}:{name}"
 
@@ -255,7 +256,7 @@ def checksum(*objects: Callable[..., Any]) -> str:
         try:
             content.update(read_bytes(Path(file)))
         except OSError as error:
-            raise UserError(f"{file}: cannot be read: {error.strerror}") from error
+            raise UserError(f"cannot be read: {error.strerror}", at=file) from error
     return content.hexdigest()[:16]
 
 
@@ -281,8 +282,9 @@ def _notebook_source(objects: Sequence[Callable[..., Any]]) -> str:
                     lines.append(inspect.getsource(function))
                 except OSError:
                     raise UserError(
-                        f"{value.__name__}: Python keeps no source of it in this session, which "
-                        "the digest of a run needs: define it in a file or in a notebook"
+                        "Python keeps no source of it in this session, which "
+                        "the digest of a run needs: define it in a file or in a notebook",
+                        at=value.__name__,
                     ) from None
             elif isinstance(member, (int, float, str, tuple)) and not key.startswith("__"):
                 lines.append(f"{value.__name__}.{key} = {member!r}\n")

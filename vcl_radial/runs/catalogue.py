@@ -116,22 +116,22 @@ def load(kind: Kind, name: str, track: str = DEFAULT_TRACK) -> Entry:
     """
     path = _path(kind, name, track)
     if not is_unicode(path.stem):  # a spec holds it
-        raise UserError(f"{path}: the file's name is not valid UTF-8; rename it")
+        raise UserError("the file's name is not valid UTF-8; rename it", at=path)
     if not path.stem.strip("."):  # runs are filed under it
-        raise UserError(f"{path}: the file's name is no name; rename it, for example to mine.toml")
+        raise UserError("the file's name is no name; rename it, for example to mine.toml", at=path)
     try:
         table = read_toml(path)
     except FileNotFoundError:
-        raise UserError(f"{path}: there is no such file") from None
+        raise UserError("there is no such file", at=path) from None
     except UnicodeDecodeError as error:
-        raise UserError(f"{path}: cannot be read: {error}; write it in UTF-8") from None
+        raise UserError(f"cannot be read: {error}; write it in UTF-8", at=path) from None
     except OSError as error:
-        raise UserError(f"{path}: cannot be read: {error.strerror}") from None
+        raise UserError(f"cannot be read: {error.strerror}", at=path) from None
     except ValueError as error:  # not TOML, or a number beyond Python's limits
-        raise UserError(f"{path}: not valid TOML: {error}") from None
+        raise UserError(f"not valid TOML: {error}", at=path) from None
     if name.endswith(".toml"):
         if table.keys() >= {"benchmark", "method", "seed", "recipe"} or "start" in table:
-            raise UserError(f"{path}: is a record of results, not a {kind}; give its own file")
+            raise UserError(f"is a record of results, not a {kind}; give its own file", at=path)
         check_kind(name, kind, kind_of(table))
         outside.add_search_path(path)
         if kind == "method":
@@ -233,7 +233,7 @@ def track_of(benchmark: Entry) -> AnyTrack:
     try:
         return tracks.find(benchmark.track)
     except UserError as error:
-        raise UserError(f"{benchmark.path}: {error}") from None
+        raise UserError(str(error), at=benchmark.path) from None
 
 
 def check_keys(entry: Entry, known: Collection[str], inner: Mapping[str, Collection[str]]) -> None:
@@ -250,10 +250,10 @@ def check_keys(entry: Entry, known: Collection[str], inner: Mapping[str, Collect
     for key in sorted(entry.table.keys() - set(known)):
         if tables := [f"[{name}]" for name, keys in inner.items() if key in keys]:
             raise UserError(
-                f"{entry.path}: {key!r} is a key of a table: write it below {' or '.join(tables)}"
+                f"{key!r} is a key of a table: write it below {' or '.join(tables)}", at=entry.path
             )
         raise UserError(
-            f"{entry.path}: unknown key {key!r}; the nearest known one is {nearest(key, known)!r}"
+            f"unknown key {key!r}; the nearest known one is {nearest(key, known)!r}", at=entry.path
         )
 
 
@@ -268,5 +268,5 @@ def section(entry: Entry, *keys: str) -> Mapping[str, Any]:
         table = table.get(key, {})
         if not isinstance(table, dict):
             name = ".".join(keys)
-            raise UserError(f"{entry.path}: {name!r} must be a table, [{name}]")
+            raise UserError(f"{name!r} must be a table, [{name}]", at=entry.path)
     return table  # type: ignore[no-any-return]

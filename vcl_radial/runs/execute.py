@@ -152,7 +152,7 @@ def _resume(folder: RunFolder[Any], training: Training, context: RunContext) -> 
         cause, fault = error, " ".join(str(error).split())
     if fault is not None:
         raise UserError(
-            f"{folder.checkpoint}: does not fit the code as it is now ({fault}); {RESTART}"
+            f"does not fit the code as it is now ({fault}); {RESTART}", at=folder.checkpoint
         ) from cause
 
 

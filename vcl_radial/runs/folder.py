@@ -54,7 +54,8 @@ def write_atomically(path: Path, content: str | bytes) -> None:
 def not_written(path: Path, error: OSError) -> UserError:
     """The error for a file that cannot be written."""
     return UserError(
-        f"{path}: cannot be written: {error.strerror or error}; free space or choose another folder"
+        f"cannot be written: {error.strerror or error}; free space or choose another folder",
+        at=path,
     )
 
 
@@ -89,7 +90,7 @@ def check_page(page: Path, comes_with: Iterable[str], mark: str | None = None) -
         ours = False
     if not ours:
         raise UserError(
-            f"{page}: exists, and this command has not written it; choose another folder"
+            "exists, and this command has not written it; choose another folder", at=page
         )
 
 
@@ -250,7 +251,7 @@ class RunFolder(Generic[R]):
             expected = state.pop("structure", None)
             current = structure(state)
             if isinstance(expected, dict) and (fault := difference(current, expected)) is not None:
-                raise UserError(f"{self.checkpoint}: {fault}; {RESTART}")
+                raise UserError(f"{fault}; {RESTART}", at=self.checkpoint)
         return state
 
     def _check_exists(self) -> None:
@@ -306,7 +307,7 @@ def mark_finished(path: Path, names: Iterable[str]) -> None:
 
 
 def _deleted(path: Path) -> UserError:
-    return UserError(f"{path}: was deleted during its run; give the same command again")
+    return UserError("was deleted during its run; give the same command again", at=path)
 
 
 def finished_fault(path: Path, files: Sequence[str]) -> str | None:
@@ -335,7 +336,7 @@ def finished_fault(path: Path, files: Sequence[str]) -> str | None:
         return "not finished"
     except PermissionError as error:
         raise UserError(
-            f"{error.filename}: permission denied; make it readable, and give the command again"
+            "permission denied; make it readable, and give the command again", at=error.filename
         ) from None
     except (OSError, ValueError, KeyError, TypeError):
         return f"{path / 'done'} is damaged"

@@ -91,8 +91,9 @@ def _with_chosen(
     key = track.selection_unit(tables)
     if key not in section(method, "chosen"):
         raise UserError(
-            f"{method.path}: has no settings for {key} (no table [chosen.{key!r}]); search for "
-            "them with a sweep of as many seeds"
+            f"has no settings for {key} (no table [chosen.{key!r}]); search for "
+            "them with a sweep of as many seeds",
+            at=method.path,
         )
     recipe, chosen = tables["recipe"], section(method, "chosen", key)
     options = {**recipe.get("options", {}), **chosen.get("options", {}), **overrides["options"]}
@@ -108,7 +109,7 @@ def _methods_of(bench: Entry, track: AnyTrack) -> list[str]:
     """
     methods = bench.table.get("methods", list(track.methods))
     if not (isinstance(methods, list) and methods and all(isinstance(m, str) for m in methods)):
-        raise UserError(f"{bench.path}: methods = {methods!r}: give a list of names")
+        raise UserError(f"methods = {methods!r}: give a list of names", at=bench.path)
     return [str(bench.path.parent / m) if m.endswith(".toml") else m for m in methods]
 
 
@@ -162,8 +163,9 @@ def tuned_keys(method: Entry, benchmark: str) -> tuple[str, str]:
     shipped = method.path.resolve().is_relative_to(folder("method").resolve())
     if benchmark not in tables and (tables or shipped):
         raise UserError(
-            f"{method.path}: was not tuned on {benchmark} (it has no table [tuned.{benchmark}]); "
-            "find its settings with a sweep, or run it without tuned settings"
+            f"was not tuned on {benchmark} (it has no table [tuned.{benchmark}]); "
+            "find its settings with a sweep, or run it without tuned settings",
+            at=method.path,
         )
     return "tuned", benchmark
 

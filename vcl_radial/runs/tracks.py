@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from vcl_radial.config import outside
-from vcl_radial.errors import UserError, nearest
+from vcl_radial.errors import bad_value, nearest
 from vcl_radial.runs.spec import DEFAULT_TRACK
 from vcl_radial.runs.track import AnyTrack, Track
 
@@ -36,12 +36,14 @@ def find(name: Any) -> AnyTrack:
     if outside.is_named(name):
         cls = outside.find("track", name)
         if not (isinstance(cls, type) and issubclass(cls, Track)):
-            raise UserError(f"track = {name!r}: is no subclass of vcl_radial.runs.track.Track")
+            raise bad_value("track", name, "is no subclass of vcl_radial.runs.track.Track")
         return cls()
     if name not in names():
-        raise UserError(
-            f"track = {name!r}: there is no such track; the nearest is "
-            f"{nearest(str(name), names())!r} (or name your own as 'package.module:Class')"
+        raise bad_value(
+            "track",
+            name,
+            f"is no track: the nearest is {nearest(str(name), names())!r} (or name your own as "
+            "'package.module:Class')",
         )
     track: AnyTrack = import_module(f"vcl_radial.tracks.{name}.track").TRACK()
     return track
@@ -55,5 +57,5 @@ def from_tables(tables: Mapping[str, Any]) -> AnyTrack:
     """
     name = tables.get("track", DEFAULT_TRACK)
     if not isinstance(name, str):
-        raise UserError(f"track = {name!r}: there is no such track; write its name as a string")
+        raise bad_value("track", name, "is no track: write its name as a string")
     return find(name)

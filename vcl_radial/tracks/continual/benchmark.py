@@ -39,8 +39,8 @@ def benchmark(
     track, folder = catalogue.track_of(catalogue.load("benchmark", name)), checked_folder(data_dir)
     if not isinstance(track, Continual):
         raise UserError(
-            f"{name}: is a benchmark of the track {track.name}, which has no sequence of images; "
-            "use run()"
+            f"is a benchmark of the track {track.name}, which has no sequence of images; use run()",
+            at=name,
         )
     (run, *_) = planning.plan(name, (), [seed], settings)
     run = run.on_data(folder)
