@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from vcl_radial.config import outside
 from vcl_radial.config.installed import Offer, offer, offers
@@ -13,10 +13,11 @@ from vcl_radial.errors import UserError, nearest
 from vcl_radial.files.reading import read_toml
 from vcl_radial.runs import tracks
 from vcl_radial.runs.keys import declared
-from vcl_radial.runs.kinds import Kind, check_kind, kind_of
 from vcl_radial.runs.settings import UNNAMED_TABLE
 from vcl_radial.runs.spec import DEFAULT_TRACK
 from vcl_radial.runs.track import AnyTrack
+
+Kind = Literal["benchmark", "method", "sweep"]
 
 _PACKAGE = Path(__file__).parents[1]
 _FOLDERS: dict[Kind, str] = {
@@ -24,6 +25,13 @@ _FOLDERS: dict[Kind, str] = {
     "method": "baselines",
     "sweep": "benchmarks/sweeps",
 }
+
+_USE: Mapping[Kind, str] = {
+    "benchmark": "`vcl-radial run {}`",
+    "method": "`vcl-radial run BENCHMARK --method {}`",
+    "sweep": "`vcl-radial sweep {}`",
+}
+"""The command that takes a file of this kind."""
 
 
 @dataclass(frozen=True)
@@ -196,6 +204,26 @@ def _path(kind: Kind, name: str, track: str) -> Path:
     suffix = f" of {track}" if kind == "method" and track != DEFAULT_TRACK else ""
     near = f"the nearest is {nearest(name, known)!r} (see `vcl-radial list`, or " if known else "("
     raise UserError(f"unknown {kind}{suffix} {name!r}; {near}give the path of a .toml file)")
+
+
+def kind_of(table: Mapping[str, Any]) -> Kind | None:
+    """The kind of a file with these keys; None where they do not decide it."""
+    if "search" in table:
+        return "sweep"
+    if table.keys() & {"stream", "data", "track"}:
+        return "benchmark"
+    return "method" if table.keys() & {"strategy", "posterior", "options"} else None
+
+
+def check_kind(name: str, expected: Kind, actual: Kind | None) -> None:
+    """Raise if a name or a file is known to be of another kind.
+
+    Raises:
+        UserError: the kinds differ; the message names the command that takes it.
+    """
+    if actual is not None and actual != expected:
+        use = _USE[actual].format(name)
+        raise UserError(f"is a {actual}, not a {expected}: {use} takes it", at=name)
 
 
 def check_name(name: str, kind: Kind, track: str, user: str = "this benchmark") -> None:
