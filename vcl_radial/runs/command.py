@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.devices import device_of, may_have_cuda
 from vcl_radial.runs.executor import MakeExecutor
 from vcl_radial.runs.folder import check_output
+from vcl_radial.runs.peers import under_torchrun
 from vcl_radial.runs.processes import start_server
 from vcl_radial.runs.spec import RunSpec
 from vcl_radial.runs.track import AnyTrack
@@ -158,11 +158,6 @@ def check_device(track: AnyTrack, benchmark: str, device: str) -> None:
     """
     if device not in ("auto", *track.devices):
         raise bad_value("device", device, f"is not for runs of {benchmark}: they compute on a CPU")
-
-
-def under_torchrun() -> bool:
-    """Whether `torchrun` has started this process among others."""
-    return int(os.environ.get("WORLD_SIZE", "1")) > 1 and "RANK" in os.environ
 
 
 def _jobs_of(methods: Sequence[planning.NamedMethod], jobs: int | None) -> int | None:

@@ -79,6 +79,11 @@ class Peers:
 ALONE: Final = Peers()
 
 
+def under_torchrun() -> bool:
+    """Whether `torchrun` has started this process among others."""
+    return int(os.environ.get("WORLD_SIZE", "1")) > 1 and "RANK" in os.environ
+
+
 @contextmanager
 def joined(device: str) -> Iterator[tuple[Peers, str]]:
     """Yield the peers that `torchrun` started, or this process alone, and this process's device.
@@ -86,8 +91,7 @@ def joined(device: str) -> Iterator[tuple[Peers, str]]:
     Args:
         device: "cpu" or "cuda"; with several GPUs each process takes one.
     """
-    world = int(os.environ.get("WORLD_SIZE", "1"))
-    if world == 1 or "RANK" not in os.environ:
+    if not under_torchrun():
         yield ALONE, device
         return
     import torch
@@ -99,6 +103,6 @@ def joined(device: str) -> Iterator[tuple[Peers, str]]:
     backend = "gloo" if device == "cpu" else "nccl"
     dist.init_process_group(backend, timeout=_PATIENCE)
     try:
-        yield Peers(dist.get_rank(), world), device
+        yield Peers(dist.get_rank(), dist.get_world_size()), device
     finally:
         dist.destroy_process_group()
