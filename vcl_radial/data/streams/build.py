@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from torch import Tensor
 
 from vcl_radial.config import outside
 from vcl_radial.data.data_files import STREAM_KEYS
-from vcl_radial.data.streams.choices import check_first_tasks, check_keys, checked_order
+from vcl_radial.data.streams.choices import check_choice, check_first_tasks, checked_order
 from vcl_radial.data.streams.datasets import load_dataset
 from vcl_radial.data.streams.image_data import ImageData
 from vcl_radial.data.streams.permuted import permuted_stream
@@ -20,6 +21,9 @@ from vcl_radial.data.streams.tensors import TensorStream
 from vcl_radial.errors import DataError, UserError, bad_value
 
 _BUILDERS = {"split": split_stream, "permuted": permuted_stream}
+
+_READ = ("kind", "dataset", "checksum", *STREAM_KEYS)
+"""Keys that are not for a builder."""
 
 
 def build_stream(
@@ -47,7 +51,9 @@ def build_stream(
             raise UserError("is missing in the stream's settings: add it", at=key)
     kind = settings["kind"]
     from_outside = outside.is_named(kind)
-    check_keys(settings)
+    if not from_outside:
+        check_choice("kind", kind, _BUILDERS)
+    _check_keys(settings, split_stream if from_outside else _BUILDERS[kind])
     loading = {key: settings[key] for key in STREAM_KEYS if key in settings}
     data = load_dataset(settings["dataset"], data_dir, **loading)
     expected = settings.get("checksum")
@@ -57,8 +63,7 @@ def build_stream(
             "that these settings are of",
             at=settings["dataset"],
         )
-    read = ("kind", "dataset", "checksum", *STREAM_KEYS)
-    options = {key: value for key, value in settings.items() if key not in read}
+    options = {key: value for key, value in settings.items() if key not in _READ}
     if "split_seed" in options:
         options["seed"] = options.pop("split_seed")
     if options.get("class_order") == "seed":
@@ -69,6 +74,22 @@ def build_stream(
     stream = _user_stream(kind, data, options) if from_outside else _BUILDERS[kind](data, **options)
     check_first_tasks(tasks, stream.n_tasks)
     return stream if tasks is None else stream.first(tasks)
+
+
+def _check_keys(settings: Mapping[str, Any], build: Callable[..., TensorStream]) -> None:
+    """Check that settings have keys of a stream, and of its builder.
+
+    Raises:
+        UserError: a key is another one; names the nearest.
+    """
+    known = [*_READ, "first_tasks", "split_seed", *signature(build).parameters]
+    if "class_order" in settings and "class_order" not in known:
+        raise UserError(
+            'is of kind = "split", and a permuted task has all classes: leave it out',
+            at="class_order",
+        )
+    for key in settings:
+        check_choice("key of the stream's settings", key, set(known) - {"data", "seed"})
 
 
 def _user_stream(kind: str, data: ImageData, options: Mapping[str, Any]) -> TensorStream:

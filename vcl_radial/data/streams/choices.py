@@ -3,19 +3,10 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from vcl_radial.config import outside
-from vcl_radial.data.data_files import STREAM_KEYS
 from vcl_radial.errors import UserError, bad_value
-
-_COMMON = (
-    *("kind", "dataset", "tasks", "first_tasks", "heads", "validation", "split_seed", "flatten"),
-    *("statistics", "checksum"),
-    *STREAM_KEYS,
-)
-_KEYS = {"split": (*_COMMON, "class_order"), "permuted": _COMMON}
 
 
 def check_choice(key: str, value: object, choices: Iterable[str]) -> None:
@@ -42,21 +33,6 @@ def check_options(heads: str, statistics: str, validation: Any, seed: Any) -> No
         raise bad_value("validation", validation, "must be a number from 0 to below 1")
     if type(seed) is not int or not 0 <= seed < 2**63:
         raise bad_value("split_seed", seed, "must be a whole number, at least 0")
-
-
-def check_keys(settings: Mapping[str, Any]) -> None:
-    """Raise a `UserError` unless a stream of this kind has all of these settings."""
-    kind = settings["kind"]
-    from_outside = outside.is_named(kind)
-    if not from_outside:
-        check_choice("kind", kind, _KEYS)
-    if kind == "permuted" and "class_order" in settings:
-        raise UserError(
-            'is of kind = "split", and a permuted task has all classes: leave it out',
-            at="class_order",
-        )
-    for key in settings:
-        check_choice("key of the stream's settings", key, _KEYS["split" if from_outside else kind])
 
 
 def held_out(n: int, fraction: float, task_name: str) -> int:

@@ -13,6 +13,7 @@ from vcl_radial.config.ranges import Count, CountOrZero, Positive, ShareBelowOne
 from vcl_radial.data.data_files import (
     FOLDER_DATASETS,
     IMAGE_KEYS,
+    STREAM_KEYS,
     TEST_SHARE,
     folder_name,
     user_images,
@@ -88,13 +89,6 @@ class StreamSettings(Settings):
         if value != "seed" and not isinstance(value, list | None):
             raise ValueError("give a list of the classes, or 'seed'")
         return value
-
-    @property
-    def loading(self) -> dict[str, Any]:
-        """The keys of `vcl_radial.data.streams.load_dataset`, besides the data set's name."""
-        keys = IMAGE_KEYS if self.dataset == IMAGE_FOLDER else ()
-        features = {} if self.features is None else {"features": self.features}
-        return {key: getattr(self, key) for key in keys} | features
 
     @property
     def varies_with_seed(self) -> bool:
@@ -234,7 +228,8 @@ class Run(MethodRun):
                 check_memory(files.root, len(files), size, size)
             from vcl_radial.data.streams import checksum  # takes seconds to import
 
-            filled["checksum"] = checksum(settings.dataset, data_dir, **settings.loading)
+            keys = settings.model_dump(include={*STREAM_KEYS}, exclude_none=True)
+            filled["checksum"] = checksum(settings.dataset, data_dir, **keys)
         return filled
 
     def from_outside(self) -> list[Callable[..., Any]]:
