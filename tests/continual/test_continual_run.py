@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 import torch
-from failing import refuses
+from failing import fails, refuses
 
 from vcl_radial.data.streams import build_stream
 from vcl_radial.errors import Diverged
@@ -72,19 +72,21 @@ def test_noise_of_labels_is_for_labels_with_noise():
     [("rank", 3, "'low-rank' or 'radial-low-rank'"), ("prior_length", 0.4, "'rdp'")],
 )
 def test_keys_of_a_posterior_are_for_it_alone(key, value, families):
-    with pytest.raises(ValueError, match=rf"{key} .*posterior = {families}"):
-        recipe(posterior="radial", **{key: value})
+    with fails(key, f"posterior = {families}"):
+        recipe(posterior="radial", **{key: value}).check_posterior()
     for posterior in [*families.replace("'", "").split(" or "), "own:Family"]:
         settings = {key: value, "grouping": "row" if posterior == "rdp" else "layer"}
-        assert getattr(recipe(posterior=posterior, **settings), key) == value
+        recipe(posterior=posterior, **settings).check_posterior()
 
 
 def test_the_weights_of_a_group_are_those_that_the_family_knows():
-    with pytest.raises(ValueError, match=r"grouping = 'row' .*posterior = 'radial'.* layer"):
-        recipe(posterior="radial", grouping="row")
-    with pytest.raises(ValueError, match=r"grouping = 'unit' .*posterior = 'rdp'.* row"):
-        recipe(posterior="rdp", grouping="unit")
-    assert recipe(posterior="none", grouping="row").grouping == "row"
+    with fails("grouping", "row", "posterior = 'radial'", "layer"):
+        recipe(posterior="radial", grouping="row").check_posterior()
+    with fails("grouping", "unit", "posterior = 'rdp'", "row"):
+        recipe(posterior="rdp", grouping="unit").check_posterior()
+    with fails("posterior", "radical", "radial"):
+        recipe(posterior="radical").check_posterior()
+    recipe(posterior="none", grouping="row").check_posterior()
 
 
 def test_a_posterior_is_carried_from_task_to_task_and_what_learns_all_at_once_carries_nothing():

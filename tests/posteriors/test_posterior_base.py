@@ -5,6 +5,7 @@ import textwrap
 
 import pytest
 import torch
+from failing import fails
 
 from vcl_radial import posteriors
 from vcl_radial.errors import UserError
@@ -161,8 +162,8 @@ def test_a_module_with_a_class_that_states_its_name_is_all_that_a_family_needs(
         check_posterior("vcl", VCL.posteriors, recipe.posterior)
         assert posterior_of(recipe).kind == layer_settings("spare").kind
         assert lane_runs.shape(recipe) is not None
-        with pytest.raises(ValueError, match="'layer' is not for posterior = 'spare': choose from"):
-            Recipe(posterior="spare")
+        with fails("grouping", "layer", "posterior = 'spare'", "choose from"):
+            Recipe(posterior="spare").check_posterior()
     finally:
         all_families.cache_clear()
         sys.modules.pop("vcl_radial.posteriors.spare", None)

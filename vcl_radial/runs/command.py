@@ -15,7 +15,6 @@ from vcl_radial.runs.attempt import RunOutcome
 from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.devices import device_of, may_have_cuda
 from vcl_radial.runs.executor import MakeExecutor
-from vcl_radial.runs.folder import check_output
 from vcl_radial.runs.peers import under_torchrun
 from vcl_radial.runs.processes import start_server
 from vcl_radial.runs.spec import RunSpec
@@ -91,8 +90,6 @@ def perform_command(
         in_workers = start_server("cpu", *track.worker_modules)
     runs = planning.plan(benchmark, methods, seeds, settings, tuned)
     check_options(track, benchmark, jobs=jobs, lanes=lanes, device=device, log=log)
-    track.check_runs(runs)
-    check_output(out)
     context = RunContext(
         out,
         data_dir,

@@ -15,7 +15,7 @@ from vcl_radial.runs import tracks
 from vcl_radial.runs.attempt import Job, RunOutcome
 from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.executor import LocalExecutor, MakeExecutor, carry_out
-from vcl_radial.runs.folder import RunFolder
+from vcl_radial.runs.folder import RunFolder, check_output
 from vcl_radial.runs.processes import ProcessDied, WorkerProcess, serve, start_server
 from vcl_radial.runs.progress import Progress
 from vcl_radial.runs.spec import RunSpec
@@ -49,9 +49,11 @@ def perform(
         meanwhile: work that this process does while the server of the workers imports PyTorch.
 
     Raises:
-        UserError: the data cannot be used; raised before any run starts.
+        UserError: a run has a fault, or the data or the output folder cannot be used; raised
+            before any run starts.
     """
     track = tracks.find(runs[0].TRACK)
+    check_output(context.out)
     todo = [run for run in runs if _needs_running(RunFolder(context.out, run))]
     for logger in context.log:
         folders = (RunFolder(context.out, run).path / logger for run in runs if run not in todo)
@@ -65,18 +67,20 @@ def perform(
         return []
     if jobs is None:
         jobs = 1 if context.device == "cuda" else available_cores()
-    context = with_threads(context, track, min(jobs, len(todo)))
+    jobs = min(jobs, len(todo))
+    context = with_threads(context, track, jobs)
+    alone = (jobs == 1 and not in_workers) or executor is not None
+    if alone:
+        check(track, todo, context.data_dir)
+    else:
+        if start_server(context.device, *track.worker_modules):
+            meanwhile()
+        _check_in_worker(track, todo, context)
     if lanes is None:
         lanes = default_lanes(track, context.device)
     work = [Job(tuple(batch)) for batch in track.batches(todo, lanes)]
     jobs = min(jobs, len(work))
-    alone = (jobs == 1 and not in_workers) or executor is not None
-    if not alone and start_server(context.device, *track.worker_modules):
-        meanwhile()
-    if alone:
-        track.check_data(todo, context.data_dir)
-    else:
-        _check_in_worker(track, todo, context)
+    alone |= jobs == 1 and not in_workers
     at_once = min(len(todo), jobs * max(len(job.runs) for job in work))
     how = f"{at_once} at a time" if executor is None else "on a cluster"
     make = executor or partial(LocalExecutor, workers=0 if alone else jobs)
@@ -90,6 +94,17 @@ def perform(
             lost = replace(end, fault=f"{end.fault}; {fix}")
             ends.append(lost if end.status == "lost" else end)
     return ends
+
+
+def check(track: AnyTrack, runs: Sequence[RunSpec], data_dir: Path | None) -> None:
+    """Check the specs of runs, then their data and methods; this imports PyTorch.
+
+    Raises:
+        UserError: a run has a fault, or the data cannot be used.
+    """
+    with quiet():  # the track's imports warn
+        track.check_runs(runs)
+        track.check_data(runs, data_dir)
 
 
 def default_lanes(track: AnyTrack, device: str) -> int:
@@ -134,10 +149,11 @@ def _check_in_worker(track: AnyTrack, runs: Sequence[RunSpec], context: RunConte
 def _check(line: Connection, track: AnyTrack, data_dir: Path | None) -> None:
     def attempt(runs: Sequence[RunSpec]) -> UserError | None:
         try:
-            with quiet():  # the track's imports warn
-                track.check_data(runs, data_dir)
+            check(track, runs, data_dir)
         except UserError as error:
-            return UserError(str(error))
+            fault = UserError(str(error))
+            fault.key = error.key
+            return fault
         return None
 
     serve(line, attempt)

@@ -11,9 +11,10 @@ from vcl_radial.runs import tracks
 from vcl_radial.runs.attempt import RunOutcome
 from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.execute import execute
-from vcl_radial.runs.folder import RunFolder
+from vcl_radial.runs.folder import RunFolder, check_output
 from vcl_radial.runs.lock import AlreadyRunning, held
 from vcl_radial.runs.peers import joined
+from vcl_radial.runs.runner import check
 from vcl_radial.runs.spec import RunSpec
 from vcl_radial.runs.training import Step
 
@@ -32,11 +33,12 @@ def perform_together(runs: Sequence[RunSpec], context: RunContext) -> list[RunOu
     track = tracks.find(runs[0].TRACK)
     with joined(context.device) as (peers, device):
         context = replace(context, device=device, peers=peers)
+        check_output(context.out)
         todo = [run for run in runs if not RunFolder(context.out, run).finished()]
         if todo:
             # The first process fills the caches, and the others read them.
             if peers.is_first:
-                track.check_data(todo, context.data_dir)
+                check(track, todo, context.data_dir)
             peers.wait()
         ends = [_attempt(run, context) for run in todo]
         return ends if peers.is_first else None

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field, model_validator
 from vcl_radial.config import outside
 from vcl_radial.config.installed import offer
 from vcl_radial.config.ranges import Count, NotNegative, Positive, ShareBelowOne
-from vcl_radial.errors import UserError
+from vcl_radial.errors import UserError, bad_value
 from vcl_radial.runs.keys import Key
 from vcl_radial.runs.settings import Settings
 from vcl_radial.runs.spec import RunSpec
@@ -40,17 +40,10 @@ def _families() -> Mapping[str, type[Family]]:
     return all_families()
 
 
-def _known_posterior(value: str) -> str:
-    """Accept "none", a family's name, or a user's `package.module:Class`."""
-    if value != "none" and not outside.is_named(value):
-        _known_or_own(value, [*_families(), "none"], "Class")
-    return value
-
-
 class RecipeSettings(Settings):
     """Keys of recipes for a network's weights, in every track."""
 
-    posterior: Annotated[str, AfterValidator(_known_posterior)] = Key(
+    posterior: str = Key(
         "radial",
         "the family of all weights (`vcl_radial.posteriors.families`), 'none' for point estimates, "
         "or a user's own `package.module:Class`",
@@ -99,27 +92,40 @@ class RecipeSettings(Settings):
     unsupported_hooks: ClassVar[dict[str, str]] = {}
     """Names of `Method` that the track does not call, so that no method may override them."""
 
-    @model_validator(mode="after")
-    def _keys_are_of_the_posterior(self) -> RecipeSettings:
+    def check_posterior(self) -> None:
+        """Check that the family exists, and that the keys are for it.
+
+        A user's family is checked when its class is imported.
+
+        Raises:
+            UserError: there is no such family, or a key is for other families.
+        """
         fields = type(self).model_fields
         keys = RecipeSettings.model_fields.keys() - {"posterior"}
         changed = sorted(key for key in keys if getattr(self, key) != fields[key].default)
         if outside.is_named(self.posterior) or (self.posterior == "none" and not changed):
-            return self  # checked when the class is imported
+            return
         families = _families()
+        if self.posterior not in (*families, "none"):
+            raise bad_value(
+                "posterior",
+                self.posterior,
+                f"is not known: choose from {', '.join([*families, 'none'])}, or name your own as "
+                "'package.module:Class'",
+            )
         for key in changed:
             names = sorted(name for name, family in families.items() if key in family.options)
             if names and self.posterior not in names:
                 choices = " or ".join(map(repr, names))
-                raise ValueError(f"{key} is for posterior = {choices} only: set that, or leave it")
+                raise UserError(f"is for posterior = {choices} only: set that, or leave it", at=key)
         known = families.values() if self.family is None else [self.family]
         groupings = dict.fromkeys(g for family in known for g in family.groupings)
         if self.grouping not in groupings:
-            raise ValueError(
-                f"grouping = {self.grouping!r} is not for posterior = {self.posterior!r}: choose "
-                f"from {', '.join(groupings)}"
+            raise bad_value(
+                "grouping",
+                self.grouping,
+                f"is not for posterior = {self.posterior!r}: choose from {', '.join(groupings)}",
             )
-        return self
 
     @property
     def family(self) -> type[Family] | None:
@@ -141,6 +147,7 @@ def check_class(recipe: Any, cls: type[Any]) -> None:
     from vcl_radial.methods.options import check_options, method_class_of
     from vcl_radial.methods.serves import check_posterior
 
+    recipe.check_posterior()
     check_options(recipe.strategy, cls, recipe.options, recipe_keys=type(recipe).model_fields)
     strategy = f"strategy = {recipe.strategy!r}"
     method = method_class_of(cls)
