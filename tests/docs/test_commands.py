@@ -93,7 +93,7 @@ def _understand(command):
         parser, arguments = reports.parser_for(arguments)
         options = parser.parse_args(arguments)
     else:
-        options = cli._parser().parse_args(command)
+        options = cli.parser_for(name).parse_args(command)
     settings = dict(parse_setting(text) for text in getattr(options, "settings", []))
     if name == "run":
         track = catalogue.track_of(catalogue.load("benchmark", options.benchmark))

@@ -21,7 +21,7 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from work import BENCHMARK, Setting
 
-from vcl_radial.cli import COMMANDS
+from vcl_radial.cli import COMMANDS, module_of
 from vcl_radial.cli.arguments import Parser
 from vcl_radial.runs import catalogue, planning, tracks
 from vcl_radial.runs.track import AnyTrack
@@ -160,12 +160,12 @@ def command_lines(setting: Setting) -> Iterator[str | None]:
 
 def _options() -> dict[str, list[str]]:
     """The options of each command."""
-    commands = Parser().add_subparsers(parser_class=Parser)
-    for command in COMMANDS:
-        command.add(commands)
+    parsers = {name: Parser(prog=name) for name in COMMANDS}
+    for name, parser in parsers.items():
+        module_of(name).add(parser)
     return {
         name: sorted(set(re.findall(r"--[a-z-]+", parser.format_help())))
-        for name, parser in commands.choices.items()
+        for name, parser in parsers.items()
     }
 
 

@@ -9,28 +9,22 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from typing import Any, NoReturn
 
 from vcl_radial import __version__
-from vcl_radial.cli import (
-    check,
-    listing,
-    report,
-    run,
-    sweep,
-)
 from vcl_radial.cli.arguments import FAILED, INTERRUPTED, Parser
 from vcl_radial.errors import VclRadialError, visible
 from vcl_radial.system.output import open_closed_streams, unfailing_output
 
-COMMANDS = (
-    run,
-    listing,
-    report,
-    sweep,
-    check,
-)
-"""Modules with `add(commands)`, in the order of the help."""
+COMMANDS = {
+    "run": "run methods on a benchmark and write its report",
+    "list": "list the benchmarks, methods and sweeps",
+    "report": "write tables, pictures and a page of finished runs, or of a sweep",
+    "sweep": "search for good settings of methods",
+    "check": "check your method or posterior",
+}
+"""The commands and their one-line help, in the order of the help."""
 
 MOVED = {
     "bench": "python -m benchmarks.speed",
@@ -47,10 +41,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _main(arguments: Sequence[str] | None) -> int:
-    parser = _parser()
     arguments = sys.argv[1:] if arguments is None else list(arguments)
-    if arguments and arguments[0] in MOVED:
-        parser.error(f"{arguments[0]} has moved: in a checkout, run `{MOVED[arguments[0]]}`")
+    name = next(iter(arguments), "")
+    parser = parser_for(name)
+    if name in MOVED:
+        parser.error(f"{name} has moved: in a checkout, run `{MOVED[name]}`")
     options = parser.parse_args(arguments)
     code: int = options.command(options)
     return code
@@ -119,7 +114,8 @@ def _interruptions_repeated() -> Iterator[None]:
         sys.unraisablehook = hook
 
 
-def _parser() -> argparse.ArgumentParser:
+def parser_for(name: str) -> argparse.ArgumentParser:
+    """A parser that knows the names of all commands, and the arguments of one."""
     parser = Parser(
         prog="vcl-radial",
         description="Benchmarks of variational continual learning: radial against Gaussian "
@@ -130,6 +126,14 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(
         required=True, title="commands", metavar="COMMAND", parser_class=Parser
     )
-    for command in COMMANDS:
-        command.add(commands)
+    for command, text in COMMANDS.items():
+        arguments = commands.add_parser(command, help=text)
+        if command == name:
+            module_of(command).add(arguments)
     return parser
+
+
+def module_of(command: str) -> Any:
+    """The module of a command: `add` describes its arguments, and sets the function to call."""
+    file = "listing" if command == "list" else command
+    return import_module(f"vcl_radial.cli.{file}")

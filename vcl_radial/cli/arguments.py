@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from vcl_radial.errors import UserError, visible
 from vcl_radial.runs.devices import usable_device as usable_device  # noqa: PLC0414
-
-if TYPE_CHECKING:
-    Commands = argparse._SubParsersAction[argparse.ArgumentParser]
 
 MOST = 100_000
 """The largest number for options that count seeds, trials or jobs."""

@@ -6,25 +6,19 @@ import argparse
 import sys
 from collections import Counter
 from functools import partial
-from typing import TYPE_CHECKING
 
 from vcl_radial.cli.arguments import DONE, FAILED, INTERRUPTED, add_settings, settings_of
 
-if TYPE_CHECKING:
-    from vcl_radial.cli.arguments import Commands
 
-
-def add(commands: Commands) -> None:
-    """Add the command and its arguments."""
-    parser = commands.add_parser(
-        "check",
-        help="check your method or posterior",
-        description="Train a method on a few digit images and on numbers, in under a minute, and "
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the description and the arguments."""
+    parser.description = (
+        "Train a method on a few digit images and on numbers, in under a minute, and "
         "report each fault with its fix: does it run, learn, consolidate, leave the heads of other "
         "tasks unchanged, resume from a checkpoint to the same bits, and scale its penalty as the "
         "other methods do? The last line lists what the method supports: classes with several "
         "heads or one head, numbers (regression), convolutions. For a posterior: is it a "
-        "distribution, and is its KL right?",
+        "distribution, and is its KL right?"
     )
     parser.add_argument(
         "method",

@@ -9,17 +9,12 @@ from typing import TYPE_CHECKING
 from vcl_radial.cli.arguments import DONE
 
 if TYPE_CHECKING:
-    from vcl_radial.cli.arguments import Commands
     from vcl_radial.config.installed import Offer
 
 
-def add(commands: Commands) -> None:
-    """Add the command and its arguments."""
-    parser = commands.add_parser(
-        "list",
-        help="list the benchmarks, methods and sweeps",
-        description="List the benchmarks and methods of each track, and the sweeps.",
-    )
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the description and the arguments."""
+    parser.description = "List the benchmarks and methods of each track, and the sweeps."
     parser.set_defaults(command=_list)
 
 

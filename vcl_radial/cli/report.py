@@ -3,23 +3,17 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
 
 from vcl_radial.cli.arguments import DONE, add_data_dir, add_list, count, folder
 
-if TYPE_CHECKING:
-    from vcl_radial.cli.arguments import Commands
 
-
-def add(commands: Commands) -> None:
-    """Add the command and its arguments."""
-    parser = commands.add_parser(
-        "report",
-        help="write tables, pictures and a page of finished runs, or of a sweep",
-        description="Write the tables and pictures of all finished runs below a folder, and one "
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the description and the arguments."""
+    parser.description = (
+        "Write the tables and pictures of all finished runs below a folder, and one "
         "HTML page with all of them. For the folder of a sweep, which may still be running, write "
         "the best recipes for `run --method`, all trials, the importance of keys, and the cost of "
-        "scores.",
+        "scores."
     )
     parser.add_argument(
         "folder",

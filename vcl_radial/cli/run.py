@@ -24,20 +24,17 @@ from vcl_radial.cli.executors import add_executor, executor_of
 from vcl_radial.errors import visible
 
 if TYPE_CHECKING:
-    from vcl_radial.cli.arguments import Commands
     from vcl_radial.runs.attempt import RunOutcome
 
 LOGGERS = ("tensorboard", "wandb")
 
 
-def add(commands: Commands) -> None:
-    """Add the command and its arguments."""
-    parser = commands.add_parser(
-        "run",
-        help="run methods on a benchmark and write its report",
-        description="Run methods on a benchmark, one run for each method and seed, and write a "
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the description and the arguments."""
+    parser.description = (
+        "Run methods on a benchmark, one run for each method and seed, and write a "
         "report: tables, pictures and one HTML page. The same command resumes after an "
-        "interruption and repeats no finished run.",
+        "interruption and repeats no finished run."
     )
     parser.add_argument(
         "benchmark", metavar="BENCHMARK", help="a name that `list` prints, or a .toml file"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from vcl_radial.cli.arguments import (
     DONE,
@@ -16,18 +15,13 @@ from vcl_radial.cli.arguments import (
 )
 from vcl_radial.cli.executors import add_executor, executor_of
 
-if TYPE_CHECKING:
-    from vcl_radial.cli.arguments import Commands
 
-
-def add(commands: Commands) -> None:
-    """Add the command and its arguments."""
-    parser = commands.add_parser(
-        "sweep",
-        help="search for good settings of methods",
-        description="Search for settings of methods on a benchmark, scored on validation data: a "
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the description and the arguments."""
+    parser.description = (
+        "Search for settings of methods on a benchmark, scored on validation data: a "
         "grid, a random search, or a Bayesian search. The same command resumes after an "
-        "interruption; `report` shows the result and writes the best recipes.",
+        "interruption; `report` shows the result and writes the best recipes."
     )
     parser.add_argument("sweep", metavar="SWEEP", help="a name that `list` prints, or a .toml file")
     add_executor(parser)
