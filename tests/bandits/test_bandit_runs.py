@@ -135,7 +135,7 @@ def test_a_method_that_makes_no_sense_is_one_line_before_any_game(data_dir, tmp_
 
 
 def test_a_count_of_epochs_is_refused_by_its_name():
-    with refuses("epochs:", "steps"):
+    with refuses("'epochs'", "'steps'"):
         run_of(epochs=3)
 
 

@@ -19,7 +19,6 @@ from vcl_radial.methods.registry import find_method
 from vcl_radial.nn import variational_weights
 from vcl_radial.optimizers.named import own_optimizer
 from vcl_radial.tracks.networks import initial_noise
-from vcl_radial.tracks.recipe import check_class
 
 _METHOD_KEYS = ("kl_weight", "train_samples", "eval_samples")
 """Keys of a recipe that are settings of `Method`."""
@@ -107,7 +106,7 @@ def arguments_of(recipe: Any, cls: type[Any]) -> dict[str, Any]:
         UserError: the class does not take these options, its constructor lacks a base argument, or
             it needs a hook that the track does not offer.
     """
-    check_class(recipe, cls)
+    recipe.check_class(cls)
     keys = [key for key in _METHOD_KEYS if key in type(recipe).model_fields]
     arguments = {"loss_value": False} | {key: getattr(recipe, key) for key in keys}
     if "eval_samples" in keys and not draws(recipe, cls):

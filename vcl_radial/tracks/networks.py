@@ -17,10 +17,10 @@ from vcl_radial.nn.rdp import RDPSettings
 from vcl_radial.nn.resnet import ResNet
 from vcl_radial.nn.weights import LayerSettings
 from vcl_radial.posteriors.rdp import RDP
-from vcl_radial.tracks.recipe import RecipeSettings
+from vcl_radial.tracks.recipe import MethodRecipe
 
 
-def posterior_of(recipe: RecipeSettings) -> LayerSettings | None:
+def posterior_of(recipe: MethodRecipe) -> LayerSettings | None:
     """The variational family of a recipe's weights with its initial values; None for points."""
     if recipe.posterior == "none":
         return None
@@ -30,7 +30,7 @@ def posterior_of(recipe: RecipeSettings) -> LayerSettings | None:
     return PosteriorSettings(recipe.posterior, **_shared_keys(PosteriorSettings, recipe))
 
 
-def _shared_keys(settings: type[Any], recipe: RecipeSettings) -> dict[str, Any]:
+def _shared_keys(settings: type[Any], recipe: MethodRecipe) -> dict[str, Any]:
     """Keys of a recipe that the settings of a posterior also have."""
     names = {field.name for field in fields(settings)} & type(recipe).model_fields.keys()
     return {name: getattr(recipe, name) for name in names}
@@ -59,7 +59,7 @@ def body_of(name: str, shape: Sequence[int]) -> nn.Module:
 
 
 def network_of_rows(
-    recipe: RecipeSettings, inputs: int, outputs: int, hidden: Sequence[int]
+    recipe: MethodRecipe, inputs: int, outputs: int, hidden: Sequence[int]
 ) -> nn.Module:
     """A recipe's network for rows of numbers, with one head.
 
@@ -79,6 +79,6 @@ def network_of_rows(
     return WithHeads(body, (inputs,), outputs, multi_head=False, posterior=posterior)
 
 
-def initial_noise(recipe: RecipeSettings) -> float:
+def initial_noise(recipe: MethodRecipe) -> float:
     """A recipe's initial noise of one weight, if the family does not scale it."""
     return recipe.initial_noise or math.log1p(math.exp(recipe.initial_rho))

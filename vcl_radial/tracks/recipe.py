@@ -40,8 +40,8 @@ def _families() -> Mapping[str, type[Family]]:
     return all_families()
 
 
-class RecipeSettings(Settings):
-    """Keys of recipes for a network's weights, in every track."""
+class MethodRecipe(Settings):
+    """Keys of recipes for a method and for the weights of its network, in every track."""
 
     posterior: str = Key(
         "radial",
@@ -88,9 +88,23 @@ class RecipeSettings(Settings):
         "`package.module:function` from the shape of an input to a network of features; by default "
         "the network of the track",
     )
+    strategy: str = Key(
+        "",
+        "the method: 'vcl', 'ewc', ...; by default 'vcl' with a posterior, and 'naive' without one",
+        of="method",
+    )
+    options: dict[str, Any] = Key(
+        {}, "what the method takes beyond the keys of every recipe", of="method"
+    )
 
     unsupported_hooks: ClassVar[dict[str, str]] = {}
     """Names of `Method` that the track does not call, so that no method may override them."""
+
+    @model_validator(mode="after")
+    def _with_strategy(self) -> MethodRecipe:
+        if not self.strategy:
+            object.__setattr__(self, "strategy", "naive" if self.posterior == "none" else "vcl")
+        return self
 
     def check_posterior(self) -> None:
         """Check that the family exists, and that the keys are for it.
@@ -101,7 +115,7 @@ class RecipeSettings(Settings):
             UserError: there is no such family, or a key is for other families.
         """
         fields = type(self).model_fields
-        keys = RecipeSettings.model_fields.keys() - {"posterior"}
+        keys = MethodRecipe.model_fields.keys() - {"posterior"}
         changed = sorted(key for key in keys if getattr(self, key) != fields[key].default)
         if outside.is_named(self.posterior) or (self.posterior == "none" and not changed):
             return
@@ -132,50 +146,29 @@ class RecipeSettings(Settings):
         """The suite's family of the weights; None for point estimates and for a user's class."""
         return None if self.posterior == "none" else _families().get(self.posterior)
 
+    def check_class(self, cls: type[Any]) -> None:
+        """Check that a method takes its options and the posterior, and only needs offered hooks.
 
-def check_class(recipe: Any, cls: type[Any]) -> None:
-    """Check that a method takes its options and the posterior, and only needs offered hooks.
+        Args:
+            cls: class of the method that the recipe names.
 
-    Args:
-        recipe: a recipe with `strategy` and `options` beside the keys of `RecipeSettings`.
-        cls: class of the method that it names.
+        Raises:
+            UserError: a check fails; the message names the strategy.
+        """
+        from vcl_radial.methods.base import Method
+        from vcl_radial.methods.options import check_options, method_class_of
+        from vcl_radial.methods.serves import check_posterior
 
-    Raises:
-        UserError: a check fails; the message names the strategy.
-    """
-    from vcl_radial.methods.base import Method
-    from vcl_radial.methods.options import check_options, method_class_of
-    from vcl_radial.methods.serves import check_posterior
-
-    recipe.check_posterior()
-    check_options(recipe.strategy, cls, recipe.options, recipe_keys=type(recipe).model_fields)
-    strategy = f"strategy = {recipe.strategy!r}"
-    method = method_class_of(cls)
-    for name, reason in recipe.unsupported_hooks.items():
-        if getattr_static(method, name) != getattr_static(Method, name):
-            raise UserError(
-                f"{strategy} {reason}: choose another one, such as 'vcl', 'ewc' or 'replay'"
-            )
-    check_posterior(strategy, cls.posteriors, recipe.posterior)
-
-
-class MethodRecipe(RecipeSettings):
-    """Keys of recipes for a method, in tracks that train plain methods themselves."""
-
-    strategy: str = Key(
-        "",
-        "the method: 'vcl', 'ewc', ...; by default 'vcl' with a posterior, and 'naive' without one",
-        of="method",
-    )
-    options: dict[str, Any] = Key(
-        {}, "what the method takes beyond the keys of every recipe", of="method"
-    )
-
-    @model_validator(mode="after")
-    def _with_strategy(self) -> MethodRecipe:
-        if not self.strategy:
-            object.__setattr__(self, "strategy", "naive" if self.posterior == "none" else "vcl")
-        return self
+        self.check_posterior()
+        check_options(self.strategy, cls, self.options, recipe_keys=type(self).model_fields)
+        strategy = f"strategy = {self.strategy!r}"
+        method = method_class_of(cls)
+        for name, reason in self.unsupported_hooks.items():
+            if getattr_static(method, name) != getattr_static(Method, name):
+                raise UserError(
+                    f"{strategy} {reason}: choose another one, such as 'vcl', 'ewc' or 'replay'"
+                )
+        check_posterior(strategy, cls.posteriors, self.posterior)
 
     def from_outside(self) -> list[Any]:
         """The user's method, family, network and optimiser that the recipe names.
@@ -212,7 +205,7 @@ class MethodRecipe(RecipeSettings):
         from vcl_radial.methods.registry import find_method
 
         cls = find_method(self.strategy)
-        check_class(self, cls)
+        self.check_class(cls)
         self.from_outside()
         if likelihood is None:
             return
@@ -252,28 +245,3 @@ class MethodRun(RunSpec):
             UserError: one is missing or cannot be imported.
         """
         return self.recipe.from_outside()
-
-
-class EpochRecipe(Settings):
-    """Recipes of tracks that count epochs, not steps of the optimiser."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _no_steps(cls, table: Any) -> Any:
-        if isinstance(table, dict) and "steps" in table:
-            raise ValueError("steps: this track counts epochs; set epochs")
-        return table
-
-
-class StepRecipe(Settings):
-    """Recipes of tracks that count steps of the optimiser, not epochs."""
-
-    steps: Count = Key(..., "steps of the optimiser in each training")
-
-    @model_validator(mode="before")
-    @classmethod
-    def _no_epochs(cls, table: dict[str, Any]) -> dict[str, Any]:
-        for key in ("epochs", "first_task_epochs"):
-            if key in table:
-                raise ValueError(f"{key}: this track counts steps of the optimiser; set steps")
-        return table

@@ -12,7 +12,7 @@ from vcl_radial.data.data_files import files_checksum
 from vcl_radial.runs.keys import Key
 from vcl_radial.runs.settings import Settings
 from vcl_radial.tracks.bandits.files import path_of
-from vcl_radial.tracks.recipe import MethodRecipe, MethodRun, StepRecipe, one_of
+from vcl_radial.tracks.recipe import MethodRecipe, MethodRun, one_of
 
 UNIFORM = "uniform"
 """The strategy of a reference that takes every action with the same probability; not a method."""
@@ -39,7 +39,7 @@ class DataSettings(Settings):
     checksum: str | None = None
 
 
-class Recipe(StepRecipe, MethodRecipe):
+class Recipe(MethodRecipe):
     """How an agent learns; defaults are from Kessler et al. 2020, Appendix D.3, if stated there.
 
     The strategy may also be "uniform": every action with the same chance. `prior_scale` is

@@ -23,7 +23,7 @@ from vcl_radial.errors import UserError
 from vcl_radial.runs.keys import Key
 from vcl_radial.runs.settings import Settings
 from vcl_radial.system.memory import check_memory
-from vcl_radial.tracks.recipe import EpochRecipe, MethodRecipe, MethodRun, one_of
+from vcl_radial.tracks.recipe import MethodRecipe, MethodRun, one_of
 
 IMAGE_FOLDER = "image-folder"
 
@@ -106,7 +106,7 @@ class StreamSettings(Settings):
         return self.heads == "multi"
 
 
-class Recipe(EpochRecipe, MethodRecipe):
+class Recipe(MethodRecipe):
     """How a method trains and predicts; the keys of `baselines/*.toml` and of `--set`."""
 
     network: Annotated[

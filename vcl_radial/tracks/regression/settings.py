@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 from vcl_radial.config.ranges import Count, Positive, ShareBelowOne
 from vcl_radial.runs.keys import Key, declared
 from vcl_radial.runs.settings import Settings
-from vcl_radial.tracks.recipe import MethodRecipe, MethodRun, StepRecipe, one_of
+from vcl_radial.tracks.recipe import MethodRecipe, MethodRun, one_of
 from vcl_radial.tracks.regression import files, lanes
 from vcl_radial.tracks.regression.lanes import Lane
 
@@ -59,7 +59,7 @@ def table_name(data: Mapping[str, Any]) -> str:
     return str(data.get("set") or Path(str(data.get("table"))).name.split(".")[0])
 
 
-class Recipe(StepRecipe, MethodRecipe):
+class Recipe(MethodRecipe):
     """How a method trains and predicts.
 
     The strategy is any method that serves numbers; methods of `vcl_radial.tracks.regression.lanes`

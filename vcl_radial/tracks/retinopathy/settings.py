@@ -12,7 +12,7 @@ from vcl_radial.data.fundus import FUNDUS_DATASETS
 from vcl_radial.data.fundus.layouts import OTHER
 from vcl_radial.runs.keys import Key
 from vcl_radial.runs.settings import Settings
-from vcl_radial.tracks.recipe import EpochRecipe, MethodRecipe, MethodRun, one_of
+from vcl_radial.tracks.recipe import MethodRecipe, MethodRun, one_of
 
 NETWORKS = ("resnet", "vgg", "convnet")
 """Networks that come with the suite."""
@@ -100,7 +100,7 @@ class DataSettings(Settings):
         return [self.dataset, *self.then, *self.shifted]
 
 
-class Recipe(EpochRecipe, MethodRecipe):
+class Recipe(MethodRecipe):
     """How a method trains and predicts."""
 
     network: Annotated[str, one_of(*NETWORKS, what="function")] = Key(
