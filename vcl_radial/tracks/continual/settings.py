@@ -18,7 +18,12 @@ from vcl_radial.data.data_files import (
     folder_name,
     user_images,
 )
-from vcl_radial.data.streams.choices import default_tasks
+from vcl_radial.data.streams.choices import (
+    check_first_tasks,
+    checked_order,
+    classes_per_task,
+    default_tasks,
+)
 from vcl_radial.errors import UserError
 from vcl_radial.runs.keys import Key
 from vcl_radial.runs.settings import Settings
@@ -218,9 +223,7 @@ class Run(MethodRun):
         settings = self.stream
         filled: dict[str, Any] = {"data_name": folder_name(settings.dataset, data_dir)}
         if settings.dataset == IMAGE_FOLDER and settings.kind == "split":
-            classes = len(user_images(data_dir).class_names)
-            if "tasks" not in settings.model_fields_set:
-                filled["tasks"] = default_tasks(classes, settings.heads)
+            filled["tasks"] = self._tasks_of_folder(data_dir)
         user_data = settings.dataset in FOLDER_DATASETS or outside.is_named(settings.dataset)
         if user_data or settings.features is not None:
             if settings.image_size is not None:
@@ -231,6 +234,24 @@ class Run(MethodRun):
             keys = settings.model_dump(include={*STREAM_KEYS}, exclude_none=True)
             filled["checksum"] = checksum(settings.dataset, data_dir, **keys)
         return filled
+
+    def _tasks_of_folder(self, data_dir: Path | None) -> int:
+        """The number of tasks, checked before any image is read, which may take minutes.
+
+        Raises:
+            UserError: the folder's layout is wrong, or the tasks do not fit it.
+        """
+        classes, stream = len(user_images(data_dir).class_names), self.stream
+        chosen = "tasks" in stream.model_fields_set
+        tasks = stream.tasks if chosen else default_tasks(classes, stream.heads)
+        try:
+            if chosen:
+                classes_per_task(classes, tasks, stream.multi_head)
+                checked_order(stream.class_order, classes, self.seed)
+            check_first_tasks(stream.first_tasks, tasks)
+        except UserError as error:  # begins with the key
+            raise UserError(f"stream.{error}", at=self.benchmark) from None
+        return tasks
 
     def from_outside(self) -> list[Callable[..., Any]]:
         """The user's method, posterior, network and stream.
