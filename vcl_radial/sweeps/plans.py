@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import methodcaller
 from pathlib import Path
 from typing import Any
 
@@ -74,9 +75,8 @@ class Plan:
         Raises:
             UserError: the data cannot be read.
         """
-        return replace(
-            self, base=self.base.on_data(data_dir), on_data=lambda run: run.on_data(data_dir)
-        )
+        on_data = methodcaller("on_data", data_dir)
+        return replace(self, base=on_data(self.base), on_data=on_data)
 
 
 def read(name: str, trials: int | None = None) -> list[Plan]:
