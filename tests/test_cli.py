@@ -195,7 +195,7 @@ AT_ONCE = [
     (run("--set", "epochs"), "--set 'epochs': write key=value"),
     (run("--set", "epochs=0"), "epochs = 0: input should be greater than or equal to 1"),
     (run("--set", "learning_rate=nan"), "learning_rate = nan: input should be a finite"),
-    (run("--set", "posterior=foo"), "posterior = 'foo': choose from "),
+    (run("--set", "posterior=foo"), "posterior = 'foo' is not known: choose from "),
     (
         run("--set", "posterior=gaussian", "--method", "ewc"),
         "strategy = 'ewc' is for posterior = 'none': set that",

@@ -118,7 +118,7 @@ def _runs(cells: Sequence[Cell], layers: bool) -> list[list[Number]]:
     track = catalogue.track_of(catalogue.load("benchmark", cells[0].benchmark))
     runs = [r for c in cells for r in planning.plan(c.benchmark, [c.method], [c.seed], c.keys)]
     track.check_runs(runs)
-    runs = [track.on_data(run, None) for run in runs]
+    runs = [run.on_data(None) for run in runs]
     results = []
     with tempfile.TemporaryDirectory() as scratch:
         context = RunContext(Path(scratch))

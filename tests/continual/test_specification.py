@@ -86,7 +86,7 @@ def test_the_digest_does_not_depend_on_how_a_number_is_written():
 def test_an_impossible_value_is_named_with_its_key(key, value):
     element = "[0]" if isinstance(value, list) else ""
     with refuses(f"{key}{element} = "):
-        tiny_run(**{key: value})
+        tiny_run(**{key: value}).check()
 
 
 def test_validation_data_cannot_be_evaluated_where_none_are_held_out():

@@ -151,7 +151,7 @@ def test_python_makes_the_files_of_the_command_and_reads_those_that_it_wrote(tin
     (spec,) = (path.relative_to("command") for path in Path("command").rglob("spec.toml"))
     assert Path("python", spec).read_bytes() == Path("command", spec).read_bytes()
     (run,) = tiny.runs(seeds=1)
-    run = tracks.find(run.TRACK).on_data(run, tiny.context(tmp_path).data_dir)
+    run = run.on_data(tiny.context(tmp_path).data_dir)
     assert results(run, Path("python")) == results(run, Path("command"))
     pd.testing.assert_frame_equal(vr.load_results("command").table, made.table)
     assert made.failures.empty
@@ -219,7 +219,7 @@ def test_a_run_that_another_command_is_at_work_on_is_left_to_it(tiny, tmp_path, 
     busy, free = tiny.runs()
     if lanes > 1 and not tracks.find(busy.TRACK).has_lanes:
         pytest.skip("its runs train one by one")
-    with held([RunFolder(tmp_path, busy).path]):
+    with held(RunFolder(tmp_path, busy).path):
         one, other = perform([busy, free], tiny.context(tmp_path), 1, lanes=lanes)
     assert (one.status, other.status) == ("elsewhere", "finished")
     assert one.fault.startswith("another command is running this run")

@@ -84,6 +84,6 @@ def test_a_track_refuses_what_it_cannot_serve(track, strategy, reason, refused, 
 
 
 def test_a_refusal_is_one_line(capsys):
-    assert main(["run", "uci", "--method", "naive", "lwf"]) == 1
+    assert main(["run", "diabetes", "--method", "naive", "lwf"]) == 1
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("vcl-radial: lwf: strategy = 'lwf' serves a categorical likelihood")

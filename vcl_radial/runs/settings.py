@@ -56,6 +56,10 @@ def validated(model: type[Model], table: Mapping[str, Any], where: str, prefix: 
         raise user_error from None
 
 
+_OTHER_COUNT = {"steps": "epochs", "epochs": "steps", "first_task_epochs": "steps"}
+"""Some tracks count steps and others epochs: the key that a track has in place of another's."""
+
+
 def _describe(
     fault: ErrorDetails, model: type[BaseModel], table: Mapping[str, Any], prefix: str
 ) -> tuple[str, str]:
@@ -68,7 +72,9 @@ def _describe(
     key = key or "spec"
     if fault["type"] == "extra_forbidden":
         known = _known_keys(model, names[:-1], table)
-        near = prefix + _dotted([*names[:-1], known[nearest(names[-1], known)]])
+        other = _OTHER_COUNT.get(names[-1])
+        near = known[other if other in known else nearest(names[-1], known)]
+        near = prefix + _dotted([*names[:-1], near])
         return key, f"unknown key {key!r}; the nearest known one is {near!r}"
     if missing:
         return key, f"the key {key!r} is missing"
