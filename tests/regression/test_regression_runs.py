@@ -157,7 +157,7 @@ def test_a_run_that_diverges_is_recorded_and_the_others_finish(call, monkeypatch
         (["sliced.toml"], "data.slices = 400: "),
         (["diabetes", "--set", "stepz=3"], "'steps'"),
         (["diabetes", "--set", "steps=0"], "steps = 0"),
-        (["diabetes", "--set", "epochs=3"], "epochs: "),
+        (["diabetes", "--set", "epochs=3"], "the nearest known one is 'steps'"),
         (["diabetes", "--set", "kl_weight=0.5"], "kl_weight = 0.5: "),
         (["diabetes", "--set", "hidden=50"], "hidden = 50: "),
         (["diabetes", "--set", "data.validation=1.5"], "data.validation = 1.5"),

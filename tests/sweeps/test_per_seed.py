@@ -52,9 +52,9 @@ def test_every_seed_gets_the_settings_that_are_best_for_it(tmp_path: Path) -> No
     page = (tmp_path / "report" / DIGITS / "summary.md").read_text()
     assert "| lwf | learning_rate = 0.2, options.strength = 1.0 | 2 |" in page
     parser = argparse.ArgumentParser()
-    run_command.add(parser.add_subparsers())
+    run_command.add(parser)
     (line,) = [line for line in page.splitlines() if line.startswith("vcl-radial run")]
-    options = parser.parse_args(shlex.split(line)[1:])
+    options = parser.parse_args(shlex.split(line)[2:])
     assert (options.seeds, options.methods) == (range(3), [str(recipe)])
     settings = dict(map(arguments.parse_setting, options.settings))
     assert [run.recipe.hidden for run in planned(recipe, 3, **settings)] == [[8]] * 3

@@ -170,7 +170,7 @@ def test_the_command_of_the_report_runs_the_best_configuration_on_test_data(
     results = read_results(path)
     assert results.objective == "validation_auc"
     parser = argparse.ArgumentParser()
-    run_command.add(parser.add_subparsers())
+    run_command.add(parser)
     for study, one in zip(studies, results.searched, strict=True):
         best = one.best("maximize")
         assert best is not None
@@ -179,7 +179,7 @@ def test_the_command_of_the_report_runs_the_best_configuration_on_test_data(
         assert one.chance == 50.0
         recipe = tmp_path / "retinopathy-synthetic" / f"best-{one.method}.toml"
         command = command_for(results, one, recipe, 5, best.parameters)
-        options = parser.parse_args(shlex.split(command)[1:])
+        options = parser.parse_args(shlex.split(command)[2:])
         settings = dict(map(parse_setting, options.settings))
         runs = planned(options.benchmark, options.methods, options.seeds, settings)
         wanted = study.plan.run(best.parameters, 0)

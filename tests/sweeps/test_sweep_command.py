@@ -10,11 +10,9 @@ from vcl_radial.cli.arguments import DONE, FAILED
 from vcl_radial.errors import UserError
 
 
-def call(*words: object) -> int:
+def call(command: str, *words: object) -> int:
     parser = argparse.ArgumentParser()
-    commands = parser.add_subparsers()
-    sweep.add(commands)
-    report.add(commands)
+    {"sweep": sweep, "report": report}[command].add(parser)
     options = parser.parse_args(list(map(str, words)))
     code: int = options.command(options)
     return code

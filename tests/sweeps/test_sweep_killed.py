@@ -18,8 +18,8 @@ import argparse, sys
 from vcl_radial.cli import sweep
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
-    sweep.add(parser.add_subparsers())
-    options = parser.parse_args()
+    sweep.add(parser)
+    options = parser.parse_args(sys.argv[2:])
     sys.exit(options.command(options))
 """
 

@@ -80,9 +80,9 @@ def test_the_command_of_the_report_runs_the_best_configuration_on_test_data(
     best = one.best("maximize")
     assert best is not None
     parser = argparse.ArgumentParser()
-    run_command.add(parser.add_subparsers())
+    run_command.add(parser)
     recipe = tmp_path / DIGITS / "best-l2.toml"
-    _, *command = shlex.split(command_for(swept_results, one, recipe, 5, best.parameters))
+    _, _, *command = shlex.split(command_for(swept_results, one, recipe, 5, best.parameters))
     options = parser.parse_args(command)
     settings = dict(map(arguments.parse_setting, options.settings))
     runs = planning.plan(options.benchmark, options.methods, options.seeds, settings)
