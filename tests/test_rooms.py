@@ -26,9 +26,14 @@ def room_of(path):
 
 
 def imports(path):
-    """The names that a file imports, those that only annotations use among them."""
+    """The names that a file imports, without those that only annotations use."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    for node in ast.walk(tree):
+    nodes = [*ast.walk(tree)]
+    typed = [n for n in nodes if isinstance(n, ast.If) and ast.unparse(n.test) == "TYPE_CHECKING"]
+    unused = {part for node in typed for part in ast.walk(node)}
+    for node in nodes:
+        if node in unused:
+            continue
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):

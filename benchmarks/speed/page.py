@@ -11,8 +11,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from benchmarks.speed.setting import Record, Row
 from vcl_radial.reporting import markdown
+from vcl_radial.reporting.blocks import Column, Table
 from vcl_radial.reporting.provenance import origin
-from vcl_radial.runs.sections import Column, Table
 
 
 def title_and_notes(section: ModuleType) -> tuple[str, list[str]]:

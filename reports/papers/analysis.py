@@ -9,8 +9,8 @@ from typing import Any
 
 import matplotlib.figure
 
+from vcl_radial.reporting.blocks import Claim, Table
 from vcl_radial.reporting.figures.drawing import Curve
-from vcl_radial.runs.sections import Claim, Table
 
 
 @dataclass(frozen=True)

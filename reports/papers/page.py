@@ -9,9 +9,9 @@ from reports.pages import environment
 from reports.papers.analysis import Record
 from reports.papers.catalogue import pages
 from vcl_radial.metrics.verdicts import Verdict
+from vcl_radial.reporting.blocks import Claim, claims_table
 from vcl_radial.reporting.markdown import escaped, table
 from vcl_radial.reporting.provenance import origin
-from vcl_radial.runs.sections import Claim, claims_table
 
 
 def to_text(claims: Sequence[Claim]) -> str:

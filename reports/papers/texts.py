@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from vcl_radial.metrics.verdicts import Verdict, verdict_of_statement
-from vcl_radial.runs.sections import Claim
+from vcl_radial.reporting.blocks import Claim
 
 
 @dataclass(frozen=True)

@@ -19,10 +19,10 @@ from reports.price.scores import SCORES, Score
 from reports.price.shapes import DIAGONAL, FULL
 from vcl_radial.metrics.seeds import mean_and_standard_error
 from vcl_radial.reporting import markdown
+from vcl_radial.reporting.blocks import Table, with_spread
 from vcl_radial.reporting.figures.drawing import key_line, logarithmic
 from vcl_radial.reporting.figures.style import method_styles
 from vcl_radial.reporting.rows import Difference
-from vcl_radial.runs.sections import Table, with_spread
 
 FIGURE = "price"
 

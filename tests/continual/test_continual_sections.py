@@ -11,11 +11,11 @@ import pytest
 from tiny_runs import ENVIRONMENT, finished, tiny_run
 
 from vcl_radial.reporting import figures, markdown
+from vcl_radial.reporting.blocks import Figure, Report, Table
 from vcl_radial.reporting.figures.tables import seed_table
 from vcl_radial.reporting.gather import gather
 from vcl_radial.reporting.sequences import matrix, matrix_table
 from vcl_radial.reporting.write import report_of
-from vcl_radial.runs.sections import Figure, Report, Table
 from vcl_radial.tracks.continual.tables import COLUMNS, results_table
 
 RUNS = {

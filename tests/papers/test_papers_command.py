@@ -30,8 +30,8 @@ from vcl_radial.errors import UserError
 from vcl_radial.metrics.verdicts import Verdict
 from vcl_radial.nn import BayesianLinear, PointLinear
 from vcl_radial.reporting import record
+from vcl_radial.reporting.blocks import Claim
 from vcl_radial.reporting.figures.drawing import Curve, to_csv
-from vcl_radial.runs.sections import Claim
 
 
 def call(*words):

@@ -6,7 +6,7 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from scipy import stats
 
-from vcl_radial.runs.sections import with_spread
+from vcl_radial.reporting.blocks import with_spread
 from vcl_radial.tracks.regression import pictures, tables
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 
-from vcl_radial.reporting.html import Drawn, html_page
-from vcl_radial.runs.sections import (
+from vcl_radial.reporting.blocks import (
     Cell,
     Column,
     Figure,
@@ -15,6 +14,7 @@ from vcl_radial.runs.sections import (
     Text,
     mean_cell,
 )
+from vcl_radial.reporting.html import Drawn, html_page
 
 SCORES = {"alpha": (70.0, 30.0), "beta": (90.0, 10.0), "gamma": (80.0, 20.0)}
 SVG = b'<svg xmlns="http://www.w3.org/2000/svg" width="40" height="20"/>'

@@ -6,7 +6,7 @@ import pytest
 
 from vcl_radial.metrics.verdicts import Verdict
 from vcl_radial.reporting import markdown
-from vcl_radial.runs.sections import (
+from vcl_radial.reporting.blocks import (
     Cell,
     Claim,
     Column,

@@ -15,12 +15,12 @@ from vcl_radial.cli import main
 from vcl_radial.data.fundus import SyntheticSettings, synthetic_photographs
 from vcl_radial.metrics import mean_and_standard_error
 from vcl_radial.metrics.referral import calibration_curve
+from vcl_radial.reporting.blocks import Figure
 from vcl_radial.reporting.gather import gather
 from vcl_radial.reporting.write import report_of
 from vcl_radial.runs.catalogue import names
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.planning import plan
-from vcl_radial.runs.sections import Figure
 from vcl_radial.tracks.retinopathy.report import comparisons, pictures, published, sheet, tables
 from vcl_radial.tracks.retinopathy.sections import evidence, read_table, sections
 from vcl_radial.tracks.retinopathy.settings import TABLES

@@ -16,9 +16,9 @@ from vcl_radial.errors import DataError
 from vcl_radial.metrics import mean_and_standard_error
 from vcl_radial.nn import kl_divergence
 from vcl_radial.nn.blocks import PosteriorBlock
+from vcl_radial.reporting.blocks import Figure, Table
 from vcl_radial.reporting.gather import gather
 from vcl_radial.runs.folder import RunFolder
-from vcl_radial.runs.sections import Figure, Table
 from vcl_radial.tracks.retinopathy.parts import parts_of
 from vcl_radial.tracks.retinopathy.prepare import all_test_sets, prepare
 from vcl_radial.tracks.retinopathy.report.comparisons import by_site

@@ -9,7 +9,7 @@ import torch
 
 from vcl_radial.config.ranges import Count, Positive
 from vcl_radial.errors import Diverged
-from vcl_radial.runs.sections import Section, Table
+from vcl_radial.reporting.blocks import Section, Table
 from vcl_radial.runs.settings import Settings
 from vcl_radial.runs.spec import RunSpec
 from vcl_radial.runs.track import Objective, Track

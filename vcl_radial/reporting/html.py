@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vcl_radial.reporting import markdown
-from vcl_radial.runs.sections import Cell, Facts, Report, Table
+from vcl_radial.reporting.blocks import Cell, Facts, Report, Table
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import compress
 
-from vcl_radial.runs.sections import Cell, Table
+from vcl_radial.reporting.blocks import Cell, Table
 
 _SPECIAL = {
     **{character: f"\\{character}" for character in "&%$#_{}"},

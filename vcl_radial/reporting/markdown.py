@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from textwrap import fill
 
-from vcl_radial.runs.sections import Block, Cell, Facts, Figure, Report, Section, Table, Text
+from vcl_radial.reporting.blocks import Block, Cell, Facts, Figure, Report, Section, Table, Text
 
 
 def table(shown: Table) -> str:

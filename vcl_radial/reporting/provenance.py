@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from vcl_radial.reporting.blocks import Facts
 from vcl_radial.runs.environment import seconds
-from vcl_radial.runs.sections import Facts
 from vcl_radial.runs.track import FinishedRun
 
 FILE = "origin.csv"

@@ -12,13 +12,13 @@ import pandas as pd
 
 from vcl_radial.data.data_files import checked_folder
 from vcl_radial.errors import UserError, nearest
+from vcl_radial.reporting.blocks import Figure, Section, Table
 from vcl_radial.reporting.gather import gather
 from vcl_radial.reporting.html import table_html
 from vcl_radial.reporting.labels import file_name
 from vcl_radial.reporting.latex import latex
 from vcl_radial.reporting.markdown import aligned
 from vcl_radial.runs.folder import DIVERGED, FAILED, failure
-from vcl_radial.runs.sections import Figure, Section, Table
 from vcl_radial.runs.track import FinishedRun
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from vcl_radial.files.reading import open_text
 from vcl_radial.metrics import verdicts
 from vcl_radial.metrics.estimates import Estimate, estimate_over_splits
 from vcl_radial.metrics.seeds import FEWEST_SEEDS, mean_and_standard_error, sign_flip_test
-from vcl_radial.runs.sections import with_spread
+from vcl_radial.reporting.blocks import with_spread
 
 
 def uncorrected(test: Hashable, p: float) -> float:

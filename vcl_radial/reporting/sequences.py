@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from vcl_radial.reporting.blocks import Block, Column, Figure, Table, with_spread
 from vcl_radial.reporting.labels import file_name, unused
-from vcl_radial.runs.sections import Block, Column, Figure, Table, with_spread
 
 if TYPE_CHECKING:
     import pandas as pd

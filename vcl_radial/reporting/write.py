@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 from vcl_radial.errors import DataError, UserError, visible
 from vcl_radial.reporting import evidence, manifest, provenance
+from vcl_radial.reporting.blocks import Report
 from vcl_radial.reporting.gather import gather, notices
 from vcl_radial.reporting.html import MARK
 from vcl_radial.reporting.labels import file_name, unused
 from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.folder import RunFolder, check_page
-from vcl_radial.runs.sections import Report
 from vcl_radial.runs.spec import RunSpec
 from vcl_radial.runs.track import FinishedRun
 

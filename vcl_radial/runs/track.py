@@ -17,8 +17,8 @@ from vcl_radial.runs.spec import RunSpec
 if TYPE_CHECKING:
     import pandas as pd
 
+    from vcl_radial.reporting.blocks import Section
     from vcl_radial.runs.finished import Spec
-    from vcl_radial.runs.sections import Section
     from vcl_radial.runs.training import Lanes, Step, Training
 
 Direction: TypeAlias = Literal["maximize", "minimize"]

@@ -16,13 +16,13 @@ import tomli_w
 from vcl_radial.config.command_lines import command_line, set_arguments
 from vcl_radial.errors import UserError
 from vcl_radial.reporting import manifest
+from vcl_radial.reporting.blocks import Block, Figure, Report, Section, Table, Text
 from vcl_radial.reporting.files import write_files, write_page
 from vcl_radial.reporting.html import MARK
 from vcl_radial.reporting.labels import file_name
 from vcl_radial.reporting.provenance import behind
 from vcl_radial.runs import planning
 from vcl_radial.runs.folder import check_page
-from vcl_radial.runs.sections import Block, Figure, Report, Section, Table, Text
 from vcl_radial.runs.spec import RunSpec
 from vcl_radial.sweeps import figures
 from vcl_radial.sweeps.folder import cell

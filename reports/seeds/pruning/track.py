@@ -16,11 +16,11 @@ from reports.seeds.pruning.mlp.training import MLPTraining, load_stream
 from reports.seeds.pruning.settings import NUMBERS, LeNetSpec, MLPSpec, PruningSpec
 from vcl_radial.errors import DataError, UserError
 from vcl_radial.files.reading import read_json
+from vcl_radial.reporting.blocks import Section, Table, Text
 from vcl_radial.runs import catalogue, environment, planning
 from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.folder import ENVIRONMENT, RunFolder
 from vcl_radial.runs.runner import perform
-from vcl_radial.runs.sections import Section, Table, Text
 from vcl_radial.runs.track import Objective, Track
 from vcl_radial.runs.training import Step
 

@@ -11,9 +11,9 @@ import pandas as pd
 from vcl_radial.metrics import average_accuracy, holm
 from vcl_radial.metrics.seeds import FEWEST_SEEDS
 from vcl_radial.metrics.verdicts import LEVEL
+from vcl_radial.reporting.blocks import Cell, Column, Table, number, signed, with_spread
 from vcl_radial.reporting.figures.over_seeds import method_names
 from vcl_radial.reporting.rows import Difference
-from vcl_radial.runs.sections import Cell, Column, Table, number, signed, with_spread
 
 
 def paired_differences(results: pd.DataFrame, reference: str) -> pd.DataFrame:

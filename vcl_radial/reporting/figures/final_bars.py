@@ -10,11 +10,11 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
+from vcl_radial.reporting.blocks import number
 from vcl_radial.reporting.figures.drawing import sheet
 from vcl_radial.reporting.figures.over_seeds import AccuracyOverSeeds, all_over_seeds, seeds_text
 from vcl_radial.reporting.figures.panels import balanced_per_line, label_columns, task_names
 from vcl_radial.reporting.figures.style import INK, SMALL_SIZE, method_styles
-from vcl_radial.runs.sections import number
 
 _HEIGHT = 1.7
 _MOST_LABELLED = 12  # with more tasks the bars are too thin for numbers above them

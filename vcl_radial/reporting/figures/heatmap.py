@@ -14,11 +14,11 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.colors import ListedColormap, Normalize
 from matplotlib.figure import Figure
 
+from vcl_radial.reporting.blocks import number
 from vcl_radial.reporting.figures.drawing import sheet
 from vcl_radial.reporting.figures.over_seeds import AccuracyOverSeeds, all_over_seeds, seeds_text
 from vcl_radial.reporting.figures.panels import balanced_per_line, label_columns, task_names
 from vcl_radial.reporting.figures.style import FAINT, PALE, QUIET_INK, colour_map, text_colour
-from vcl_radial.runs.sections import number
 
 _GAP = 0.3  # between the last task and the column of means, in cells
 _NARROWEST_ROW = 0.13  # inches of a row that has a number

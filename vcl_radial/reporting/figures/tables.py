@@ -8,10 +8,10 @@ import pandas as pd
 
 from vcl_radial.errors import DataError
 from vcl_radial.metrics import mean_and_standard_error, summary
+from vcl_radial.reporting.blocks import Cell, Column, Table, number, size
 from vcl_radial.reporting.figures.marks import best_methods, legend
 from vcl_radial.reporting.figures.over_seeds import check_columns
 from vcl_radial.reporting.figures.scores import ASIDE, COSTS, SCORES
-from vcl_radial.runs.sections import Cell, Column, Table, number, size
 
 
 def seed_table(

@@ -19,16 +19,7 @@ from vcl_radial.errors import DataError
 from vcl_radial.files.reading import read_text
 from vcl_radial.metrics import mean_and_standard_error
 from vcl_radial.metrics.verdicts import verdicts_of_family
-from vcl_radial.reporting.figures.drawing import (
-    DASHED,
-    DOTTED,
-    Curve,
-    key_line,
-    line,
-    sheet,
-    to_csv,
-)
-from vcl_radial.runs.sections import (
+from vcl_radial.reporting.blocks import (
     Claim,
     Column,
     Figure,
@@ -37,6 +28,15 @@ from vcl_radial.runs.sections import (
     Text,
     claims_table,
     with_spread,
+)
+from vcl_radial.reporting.figures.drawing import (
+    DASHED,
+    DOTTED,
+    Curve,
+    key_line,
+    line,
+    sheet,
+    to_csv,
 )
 from vcl_radial.runs.track import FinishedRun
 from vcl_radial.tracks.bandits.published import CONCLUSIONS, PUBLISHED

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from vcl_radial.methods.base import Method
-    from vcl_radial.runs.sections import Section
+    from vcl_radial.reporting.blocks import Section
     from vcl_radial.runs.track import FinishedRun
     from vcl_radial.tracks.bandits.agents import Agent
 

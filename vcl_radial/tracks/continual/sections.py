@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import tomli_w
 
-from vcl_radial.reporting.sequences import heatmaps, matrix, matrix_table
-from vcl_radial.runs.sections import (
+from vcl_radial.reporting.blocks import (
     Block,
     Cell,
     Column,
@@ -18,6 +17,7 @@ from vcl_radial.runs.sections import (
     Table,
     Text,
 )
+from vcl_radial.reporting.sequences import heatmaps, matrix, matrix_table
 from vcl_radial.runs.track import FinishedRun
 from vcl_radial.tracks.continual.tables import layers_table, results_table, runs_costs
 

@@ -24,7 +24,7 @@ from vcl_radial.tracks.continual.settings import IMAGE_FOLDER, Run
 if TYPE_CHECKING:
     import pandas as pd
 
-    from vcl_radial.runs.sections import Section
+    from vcl_radial.reporting.blocks import Section
     from vcl_radial.runs.track import FinishedRun
 
 

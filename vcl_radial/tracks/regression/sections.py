@@ -13,8 +13,8 @@ import pandas as pd
 
 from vcl_radial.errors import DataError
 from vcl_radial.files.reading import read_text
+from vcl_radial.reporting.blocks import Block, Figure, Section, Table, Text
 from vcl_radial.reporting.labels import flat
-from vcl_radial.runs.sections import Block, Figure, Section, Table, Text
 from vcl_radial.runs.track import FinishedRun
 from vcl_radial.tracks.regression import pictures, tables
 from vcl_radial.tracks.regression.published import GAUSSIAN, RADIAL, RDP

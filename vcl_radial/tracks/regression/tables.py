@@ -9,9 +9,9 @@ from typing import Any
 import pandas as pd
 
 from vcl_radial.metrics import mean_and_standard_error
+from vcl_radial.reporting.blocks import Cell, Column, Table, mean_cell, number
 from vcl_radial.reporting.figures.tables import cell_of
 from vcl_radial.reporting.figures.tables import column as score_column
-from vcl_radial.runs.sections import Cell, Column, Table, mean_cell, number
 from vcl_radial.tracks.regression.published import COLUMNS as COLUMN_NAMES
 from vcl_radial.tracks.regression.published import (
     GAUSSIAN,

@@ -21,7 +21,7 @@ from vcl_radial.tracks.sets import taken_sets
 if TYPE_CHECKING:
     import pandas as pd
 
-    from vcl_radial.runs.sections import Section
+    from vcl_radial.reporting.blocks import Section
     from vcl_radial.runs.track import FinishedRun
 
 

@@ -14,10 +14,10 @@ from vcl_radial.data.fundus import FUNDUS_DATASETS
 from vcl_radial.errors import DataError
 from vcl_radial.files.reading import LARGE, read_text
 from vcl_radial.reporting import figures
+from vcl_radial.reporting.blocks import Block, Figure, Section, Text
 from vcl_radial.reporting.figures.differences import corrected, difference_table
 from vcl_radial.reporting.labels import file_name
 from vcl_radial.reporting.sequences import heatmaps, matrix_table
-from vcl_radial.runs.sections import Block, Figure, Section, Text
 from vcl_radial.runs.track import FinishedRun
 from vcl_radial.tracks.retinopathy.report import comparisons, pictures, sheet, tables
 from vcl_radial.tracks.retinopathy.report.published import CITATION

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from vcl_radial.data.fundus import FundusData
     from vcl_radial.methods.base import Method
-    from vcl_radial.runs.sections import Section
+    from vcl_radial.reporting.blocks import Section
     from vcl_radial.runs.track import FinishedRun
     from vcl_radial.tracks.retinopathy.prepare import Prepared
 

@@ -17,8 +17,8 @@ from reports.seeds.pruning.track import Result, minutes, results_of
 from vcl_radial.metrics import mean_and_standard_error
 from vcl_radial.metrics.bimodality import bimodality_gap_fraction
 from vcl_radial.metrics.verdicts import verdict_of_figure, verdict_of_parts
+from vcl_radial.reporting.blocks import Column, Table, with_spread
 from vcl_radial.reporting.figures.drawing import DOTTED, RADIAL, Curve, sheet
-from vcl_radial.runs.sections import Column, Table, with_spread
 
 _UNITS = {
     "conv1 rows": "filters",

@@ -16,8 +16,8 @@ from reports.seeds.pruning.mlp.pruning import SHARES
 from reports.seeds.pruning.track import Result, description_of, minutes, results_of
 from vcl_radial.metrics import mean_and_standard_error
 from vcl_radial.metrics.verdicts import verdict_of_parts, verdicts_of_family
+from vcl_radial.reporting.blocks import Column, Table, with_spread
 from vcl_radial.reporting.figures.drawing import DASHED, Curve, key_line, line, near_100, sheet
-from vcl_radial.runs.sections import Column, Table, with_spread
 
 RATIO, MAGNITUDE = "signal-to-noise", "magnitude"
 RUN_METHODS = {

@@ -10,10 +10,10 @@ import pandas as pd
 
 from vcl_radial.data.fundus.layouts import OTHER
 from vcl_radial.metrics import forgetting, mean_and_standard_error
+from vcl_radial.reporting.blocks import Cell, Column, Table, mean_cell
 from vcl_radial.reporting.figures.differences import paired
 from vcl_radial.reporting.figures.scores import SCORES
 from vcl_radial.reporting.figures.tables import cell_of, column
-from vcl_radial.runs.sections import Cell, Column, Table, mean_cell
 from vcl_radial.runs.track import FinishedRun
 from vcl_radial.tracks.retinopathy.report.tables import (
     BALANCED,

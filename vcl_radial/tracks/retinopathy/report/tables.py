@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 import pandas as pd
 
 from vcl_radial.metrics import mean_and_standard_error
-from vcl_radial.runs.sections import Cell, Column, Table
+from vcl_radial.reporting.blocks import Cell, Column, Table
 from vcl_radial.runs.track import FinishedRun
 from vcl_radial.tracks.retinopathy.report.published import SHARES, WORDS, published
 
