@@ -105,7 +105,9 @@ def test_a_type_checker_knows_the_names(tmp_path):
 
 def test_the_table_has_a_row_for_every_score(results):
     table = results.table
-    assert list(table.columns) == ["method", "seed", "after", "task", "metric", "value"]
+    columns = ["run", "benchmark", "method", "seed", "after", "task", "part", "metric", "value"]
+    assert list(table.columns) == columns
+    assert len(results.runs) == 4
     cells = table[table["metric"] == "accuracy"].groupby(["method", "seed"]).size()
     assert cells.to_dict() == {(m, s): 3 for m in ("naive", "radial-vcl") for s in (0, 1)}
 
@@ -161,7 +163,7 @@ def test_results_of_several_benchmarks_are_told_apart(tmp_path, results, capsys)
     with refuses("choose one with", DIGITS):
         both.curves()
     assert isinstance(both.of(DIGITS).heatmap("naive"), Figure)
-    assert "benchmark" not in both.of(DIGITS).table
+    assert list(both.of(DIGITS).table) == list(both.table)
 
 
 def test_a_class_is_run_as_a_method_under_its_name(tmp_path):

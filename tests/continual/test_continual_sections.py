@@ -14,9 +14,10 @@ from vcl_radial.reporting import figures, markdown
 from vcl_radial.reporting.blocks import Figure, Report, Table
 from vcl_radial.reporting.figures.tables import seed_table
 from vcl_radial.reporting.gather import gather
-from vcl_radial.reporting.sequences import matrix, matrix_table
+from vcl_radial.reporting.scores import scores_table
+from vcl_radial.reporting.sections import matrix, matrix_table
 from vcl_radial.reporting.write import report_of
-from vcl_radial.tracks.continual.tables import COLUMNS, results_table
+from vcl_radial.tracks.continual.tables import COLUMNS
 
 RUNS = {
     ("radial-vcl", 0): [[50.0, 48.0], [98.0, 51.0], [90.0, 97.0]],
@@ -54,16 +55,16 @@ def read(report: Report, name: str) -> pd.DataFrame:
 
 
 def test_every_table_reads_back_in_full_precision(runs, report):
-    results = results_table(runs)
+    results = scores_table(runs)
     pd.testing.assert_frame_equal(read(report, "results.csv"), results)
-    summary = figures.summary_table(seed_table(results, multi_head=True))
+    summary = figures.summary_table(seed_table(results))
     np.testing.assert_array_equal(
         read(report, "summary.csv")["average_accuracy"], summary["average_accuracy"]
     )
     assert len(read(report, "runs.csv")) == 3
     cells = read(report, "matrices.csv")
     assert len(cells) == 2 * 3 + 1 * 3  # two tasks and their mean, at two moments or one
-    assert set(cells["task_evaluated"]) == {"1", "2", "seen"}
+    assert set(cells["task"]) == {"1", "2", "seen"}
 
 
 def test_costs_stand_in_the_tables_where_they_are_known(report):
@@ -92,8 +93,8 @@ def test_bytes_carried_have_a_column_where_a_run_knows_them(runs, report):
 
 
 def test_a_matrix_by_hand(runs):
-    summaries = figures.all_over_seeds(results_table(runs))
-    table = matrix_table(summaries).set_index(["method", "task_trained", "task_evaluated"])
+    summaries = figures.all_over_seeds(scores_table(runs))
+    table = matrix_table(summaries).set_index(["method", "after", "task"])
     assert table.loc[("radial-vcl", 2, 1), ["mean", "se"]].tolist() == [92.0, 2.0]
     assert table.loc[("radial-vcl", 2, "seen"), "mean"] == 94.75
     radial, joint = (matrix(summary, ["a", "b"]) for summary in summaries)

@@ -56,8 +56,9 @@ def test_the_table_of_methods_and_tracks_is_what_small_runs_of_each_say():
 def test_the_scores_of_runs_are_those_of_their_accuracies_on_every_task(folder: Path):
     for path in sorted(folder.rglob("results.csv.gz")):
         results = pd.read_csv(path)
-        multi_head = "multi-head" in results["benchmark"].iloc[0]
-        made = seed_table(results, multi_head=multi_head).dropna(axis=1, how="all")
+        if "multi-head" in results["benchmark"].iloc[0]:  # heads that were not trained
+            results = results[results["task"] <= results["after"]]
+        made = seed_table(results).dropna(axis=1, how="all")
         committed = pd.read_csv(path.with_name("runs.csv"))
         pd.testing.assert_frame_equal(committed[list(made)], made)
 

@@ -9,15 +9,16 @@ from hypothesis.extra import numpy as hnp
 
 from vcl_radial.errors import DataError
 from vcl_radial.metrics import (
+    METRICS,
+    accuracy,
     accuracy_matrix,
     average_accuracy,
-    average_ece,
-    average_nll,
-    average_sampling,
     backward_transfer,
+    final_average,
     forgetting,
     forward_transfer,
     learning_accuracy,
+    metric,
     minimum_accuracy,
     recency_bias,
     summary,
@@ -43,12 +44,12 @@ WORKED = np.array(
 )
 
 
-def tidy(R, metric="accuracy", rows=None):
-    """The tidy table of a matrix whose row i belongs to task_trained = i."""
+def tidy(R, name="accuracy", rows=None):
+    """The tidy table of a matrix whose row i belongs to after = i."""
     rows = range(len(R)) if rows is None else rows
     return pd.DataFrame(
-        [(i, j + 1, metric, R[i][j]) for i in rows for j in range(len(R[i]))],
-        columns=["task_trained", "task_evaluated", "metric", "value"],
+        [(i, j + 1, name, R[i][j]) for i in rows for j in range(len(R[i]))],
+        columns=["after", "task", "metric", "value"],
     )
 
 
@@ -97,14 +98,14 @@ def test_recency_bias_by_hand():
 
 def test_average_nll_and_ece_are_means_of_the_last_row():
     table = pd.concat([tidy(WORKED), tidy(WORKED / 100, "nll"), tidy(WORKED / 10, "ece")])
-    assert average_nll(table) == pytest.approx((0.7 + 0.6 + 0.99) / 3)
-    assert average_ece(table) == pytest.approx((7 + 6 + 9.9) / 3)
+    assert final_average(table, "nll") == pytest.approx((0.7 + 0.6 + 0.99) / 3)
+    assert final_average(table, "ece") == pytest.approx((7 + 6 + 9.9) / 3)
 
 
 def test_average_sampling_is_the_mean_of_the_last_row_and_0_of_a_point_estimate():
     table = pd.concat([tidy(WORKED), tidy(WORKED / 10, "sampling")])
-    assert average_sampling(table) == pytest.approx((7 + 6 + 9.9) / 3)
-    assert average_sampling(pd.concat([tidy(WORKED), tidy(0 * WORKED, "sampling")])) == 0
+    assert final_average(table, "sampling") == pytest.approx((7 + 6 + 9.9) / 3)
+    assert final_average(tidy(0 * WORKED, "sampling"), "sampling") == 0
 
 
 @given(any_matrix)
@@ -185,12 +186,29 @@ def test_what_a_table_does_not_hold_is_none():
 
 
 def test_the_summary_holds_what_the_functions_say():
-    table = tidy(WORKED)
+    table = pd.concat([tidy(WORKED), tidy(WORKED / 100, "nll")])
     scores = summary(table)
-    averages = (average_accuracy, average_nll, average_ece, average_sampling)
-    for score in (*averages, *COMPARES_MOMENTS):
+    for score in (average_accuracy, *COMPARES_MOMENTS):
         assert scores.pop(score.__name__) == score(table)
-    assert scores == {}
+    assert scores.pop("average_nll") == final_average(table, "nll")
+    assert scores == {"average_ece": None, "average_sampling": None}
+
+
+def test_a_metric_of_a_function_and_a_line_is_in_the_summary(monkeypatch):
+    monkeypatch.setitem(METRICS, "error", None)  # removed afterwards, as the other
+    monkeypatch.setitem(METRICS, "worst_task", None)
+
+    @metric("error (%)", 1, "lower")
+    def error(log_probs, labels):
+        return 100 - accuracy(log_probs, labels)
+
+    @metric("worst task (%)", 2, "higher", of="run")
+    def worst_task(tidy):
+        return accuracy_matrix(tidy).iloc[-1].min()
+
+    scores = summary(pd.concat([tidy(WORKED), tidy(100 - WORKED, "error")]))
+    assert scores["average_error"] == pytest.approx(100 - scores["average_accuracy"])
+    assert scores["worst_task"] == 60.0
 
 
 @pytest.mark.parametrize(
@@ -199,12 +217,12 @@ def test_the_summary_holds_what_the_functions_say():
         (lambda t: t.drop(columns="metric"), "'metric' is missing"),
         (lambda t: t.replace("accuracy", "auc"), "'accuracy'"),
         (lambda t: pd.concat([t, t]), "accuracy of task 1 after task 0 occurs twice"),
-        (lambda t: t[t["task_evaluated"] != 2], r"must be 1 to 3, got \[1, 3\]"),
+        (lambda t: t[t["task"] != 2], r"must be 1 to 3, got \[1, 3\]"),
         (
-            lambda t: t[t["task_trained"] != 3],
+            lambda t: t[t["after"] != 3],
             "after task 3, the last one; the run is not",
         ),
-        (lambda t: t[t["task_trained"] != 1], "task 1"),
+        (lambda t: t[t["after"] != 1], "task 1"),
     ],
 )
 def test_a_table_that_is_not_of_one_finished_run_is_refused(harm, words):

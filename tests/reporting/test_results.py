@@ -9,9 +9,10 @@ import pytest
 from tiny_runs import ENVIRONMENT, SINGLE_HEAD, finished, tiny_run
 
 from vcl_radial.errors import UserError
+from vcl_radial.reporting import scores
 from vcl_radial.reporting.gather import gather, notices
 from vcl_radial.runs.folder import RunFolder
-from vcl_radial.tracks.continual.tables import COLUMNS, results_table, runs_costs
+from vcl_radial.tracks.continual.tables import COLUMNS
 
 
 def test_runs_are_gathered_by_benchmark_method_and_seed(tmp_path: Path):
@@ -22,10 +23,11 @@ def test_runs_are_gathered_by_benchmark_method_and_seed(tmp_path: Path):
     names = [(run.method, run.spec.seed) for run in runs]
     assert names == [("joint", 0), ("joint", 1), ("naive", 0), ("naive", 1)]
     assert passed_over == []
-    table = results_table(runs)
-    assert list(table.columns) == ["benchmark", "method", "seed", *COLUMNS]
+    table = scores.scores_table(runs)
+    assert tuple(table.columns) == scores.COLUMNS
     assert len(table) == 4 * 6
-    assert not table.duplicated(["benchmark", "method", "seed", *COLUMNS[:3]]).any()
+    assert not table.duplicated(["run", "after", "task", "metric"]).any()
+    assert table["part"].unique().tolist() == ["test"]
 
 
 def test_a_method_with_several_settings_is_named_after_what_differs_and_nothing_else(
@@ -232,9 +234,11 @@ def test_costs_are_nan_where_an_older_version_did_not_write_them_down(tmp_path: 
     environment = ENVIRONMENT | {"parameters": 17, "seconds": seconds}
     finished(tmp_path, tiny_run(seed=0), environment=environment)
     finished(tmp_path, tiny_run(seed=1), environment=ENVIRONMENT | {"seconds": {}})
-    costs = runs_costs(gather(tmp_path)[0])
-    assert costs.iloc[0, 2:].tolist() == [0, 3.0, 1.0, 17.0]
-    assert costs.iloc[1, 3:].isna().all()
+    costs = scores.runs_table(gather(tmp_path)[0])[
+        ["seed", "training_seconds", "evaluation_seconds", "parameters"]
+    ]
+    assert costs.iloc[0].tolist() == [0, 3.0, 1.0, 17.0]
+    assert costs.iloc[1, 1:].isna().all()
 
 
 def test_a_reader_is_told_of_settings_shown_apart_and_of_commits_put_together(tmp_path: Path):

@@ -1,26 +1,32 @@
 """Scores of a whole run over a sequence of tasks, from its tidy accuracy table.
 
-A tidy table has the columns `task_trained, task_evaluated, metric, value`. Tasks are numbered from
-1 to T, and R[i, j] is the value on the test images of task j after training task i; i = 0 is the
-network before any training. A joint run sees all tasks at once: it has only the rows 0 and T, and
-every score that compares two moments of a sequence is None for it.
+A tidy table has the columns `after, task, metric, value`, as the rows of one run in the table of
+scores (`vcl_radial.reporting.scores`). Tasks are numbered from 1 to T, and R[i, j] is the value on
+the test images of task j after training task i; i = 0 is the network before any training. A joint
+run sees all tasks at once: it has only the rows 0 and T, and every score that compares two moments
+of a sequence is None for it.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from vcl_radial.errors import DataError
+from vcl_radial.metrics.declared import METRICS, Metric, metric
 
 if TYPE_CHECKING:
     import pandas as pd
 
-TIDY_COLUMNS = ("task_trained", "task_evaluated", "metric", "value")
+TIDY_COLUMNS = ("after", "task", "metric", "value")
 
 Matrix = npt.NDArray[np.float64]
+
+run_metric = partial(metric, of="run")
 
 
 def accuracy_matrix(tidy: pd.DataFrame, metric: str = "accuracy") -> pd.DataFrame:
@@ -31,7 +37,7 @@ def accuracy_matrix(tidy: pd.DataFrame, metric: str = "accuracy") -> pd.DataFram
         metric: The metric of the matrix.
 
     Returns:
-        R with the index `task_trained` and the columns `task_evaluated`, both ascending. Cells
+        R with the index `after` and the columns `task`, both ascending. Cells
         that the table does not hold are nan.
 
     Raises:
@@ -46,7 +52,7 @@ def accuracy_matrix(tidy: pd.DataFrame, metric: str = "accuracy") -> pd.DataFram
     if rows.empty:
         raise DataError(f"accuracy table: no rows with the metric {metric!r}")
     # `DataFrame.pivot` takes ten times as long, and a report has hundreds of such tables.
-    cell = ["task_trained", "task_evaluated"]
+    cell = ["after", "task"]
     (trained, i), (tasks, j) = (np.unique(rows[name], return_inverse=True) for name in cell)
     if len(np.unique(i * len(tasks) + j)) < len(rows):
         trained_twice, evaluated = rows[rows.duplicated(cell)].iloc[0][cell]
@@ -59,6 +65,7 @@ def accuracy_matrix(tidy: pd.DataFrame, metric: str = "accuracy") -> pd.DataFram
     return pd.DataFrame(R, pd.Index(trained, name=cell[0]), pd.Index(tasks, name=cell[1]))
 
 
+@run_metric("accuracy (%)", 2, "higher", "accuracy of the final network, averaged over all tasks")
 def average_accuracy(tidy: pd.DataFrame, metric: str = "accuracy") -> float:
     """Mean accuracy over all tasks after the last one.
 
@@ -79,6 +86,7 @@ def average_accuracy(tidy: pd.DataFrame, metric: str = "accuracy") -> float:
     return float(_run_matrix(tidy, metric)[-1].mean())
 
 
+@run_metric("forgetting", 2, "lower", "points that earlier tasks fell from their best")
 def forgetting(tidy: pd.DataFrame, metric: str = "accuracy") -> float | None:
     """The mean drop of each earlier task's accuracy from its best value.
 
@@ -106,6 +114,7 @@ def forgetting(tidy: pd.DataFrame, metric: str = "accuracy") -> float | None:
     return float(np.mean([R[j:T, j - 1].max() - R[T, j - 1] for j in range(1, T)]))
 
 
+@run_metric("learnt (%)", 2, "higher", "accuracy on each task right after it was trained")
 def learning_accuracy(tidy: pd.DataFrame) -> float | None:
     """Accuracy on each task right after it was trained, on average.
 
@@ -127,6 +136,7 @@ def learning_accuracy(tidy: pd.DataFrame) -> float | None:
     return float(np.diagonal(R[1:]).mean()) if _is_sequence(R) else None
 
 
+@run_metric("BWT", 2, "higher", "backward transfer: points that later tasks added to earlier ones")
 def backward_transfer(tidy: pd.DataFrame) -> float | None:
     """The effect of later tasks on the accuracy of earlier ones.
 
@@ -150,6 +160,7 @@ def backward_transfer(tidy: pd.DataFrame) -> float | None:
     return float(np.mean([R[T, j - 1] - R[j, j - 1] for j in range(1, T)]))
 
 
+@run_metric("FWT", 2, "higher", "forward transfer: points that earlier tasks added to later ones")
 def forward_transfer(tidy: pd.DataFrame) -> float | None:
     """The effect of earlier tasks on the accuracy of a task before it was trained.
 
@@ -160,8 +171,8 @@ def forward_transfer(tidy: pd.DataFrame) -> float | None:
 
     It has a meaning only where all tasks share their outputs. With a head for each task, R[j-1, j]
     and R[0, j] are both the accuracies of a head that was never trained: their difference is the
-    noise of its random weights, some points wide, whatever the earlier tasks were. `summary` then
-    leaves it out.
+    noise of its random weights, some points wide, whatever the earlier tasks were. Runs with such
+    heads are not scored on tasks that were not trained, so they have no forward transfer.
 
     Args:
         tidy: The tidy table of one run.
@@ -179,6 +190,7 @@ def forward_transfer(tidy: pd.DataFrame) -> float | None:
     return float(np.mean([R[j - 1, j - 1] - R[0, j - 1] for j in range(2, T + 1)]))
 
 
+@run_metric("min-ACC (%)", 2, "higher", "worst accuracy of earlier tasks after they were learnt")
 def minimum_accuracy(tidy: pd.DataFrame) -> float | None:
     """The worst moment of each earlier task after it was learnt, on average.
 
@@ -203,6 +215,7 @@ def minimum_accuracy(tidy: pd.DataFrame) -> float | None:
     return float(np.mean([R[j + 1 :, j - 1].min() for j in range(1, T)]))
 
 
+@run_metric("recency bias (%)", 2, "lower", "images of earlier tasks taken for the newest task's")
 def recency_bias(tidy: pd.DataFrame) -> float | None:
     """Share of images of earlier tasks that the final network assigns to the newest task.
 
@@ -229,86 +242,21 @@ def recency_bias(tidy: pd.DataFrame) -> float | None:
     return float(N.loc[T].drop(T).to_numpy().mean())
 
 
-def average_nll(tidy: pd.DataFrame) -> float | None:
-    """Mean negative log-likelihood over all tasks after the last one, in nats.
+def final_average(tidy: pd.DataFrame, metric: str) -> float | None:
+    """Mean of a metric over all tasks after the last one, such as the NLL in nats.
+
+        1/T Σ_j M[T, j]
 
     Args:
         tidy: The tidy table of one run.
+        metric: The metric M.
 
     Returns:
-        1/T Σ_j NLL[T, j], or None where the table has no `nll`.
+        The mean in the unit of the metric, or None where the table has no such rows.
 
     Raises:
         DataError: The table is damaged, or the run is not finished.
     """
-    return _final_mean(tidy, "nll")
-
-
-def average_ece(tidy: pd.DataFrame) -> float | None:
-    """Mean expected calibration error over all tasks after the last one, in per cent.
-
-    Args:
-        tidy: The tidy table of one run.
-
-    Returns:
-        1/T Σ_j ECE[T, j], or None where the table has no `ece`.
-
-    Raises:
-        DataError: The table is damaged, or the run is not finished.
-    """
-    return _final_mean(tidy, "ece")
-
-
-def average_sampling(tidy: pd.DataFrame) -> float | None:
-    """The mean effect of a draw of the weights on the final network's predictions.
-
-        1/T Σ_j S[T, j]
-
-    where S is the metric `sampling`: the mean over the points of the standard deviation, over the
-    draws, of the probability of the predicted class (`vcl_radial.likelihoods.predict.sampling`). It
-    is 0 for a point estimate.
-
-    Args:
-        tidy: The tidy table of one run.
-
-    Returns:
-        Per cent, or None where the table has no `sampling`.
-
-    Raises:
-        DataError: The table is damaged, or the run is not finished.
-    """
-    return _final_mean(tidy, "sampling")
-
-
-def summary(tidy: pd.DataFrame, *, multi_head: bool = False) -> dict[str, float | None]:
-    """Every score of one run by its name; None where a score is not defined.
-
-    Args:
-        tidy: The tidy table of one run.
-        multi_head: Whether each task has a head of its own; then there is no forward transfer.
-
-    Returns:
-        The values of all functions above under their names, in the order of tables.
-
-    Raises:
-        DataError: The table is damaged, or the run is not finished.
-    """
-    return {
-        "average_accuracy": average_accuracy(tidy),
-        "forgetting": forgetting(tidy),
-        "learning_accuracy": learning_accuracy(tidy),
-        "backward_transfer": backward_transfer(tidy),
-        "forward_transfer": None if multi_head else forward_transfer(tidy),
-        "minimum_accuracy": minimum_accuracy(tidy),
-        "recency_bias": recency_bias(tidy),
-        "average_nll": average_nll(tidy),
-        "average_ece": average_ece(tidy),
-        "average_sampling": average_sampling(tidy),
-    }
-
-
-def _final_mean(tidy: pd.DataFrame, metric: str) -> float | None:
-    """1/T Σ_j of a metric of the final network; None where the table lacks the metric."""
     return float(_run_matrix(tidy, metric)[-1].mean()) if _holds(tidy, metric) else None
 
 
@@ -338,3 +286,30 @@ def _is_sequence(R: Matrix) -> bool:
     """Whether there are at least two tasks and the rows between the first and the last exist."""
     T = R.shape[1]
     return T >= 2 and not np.isnan(R[1:T]).all()
+
+
+def run_metrics() -> dict[str, Metric]:
+    """The metrics of a run over tasks, with the averages of the metrics of points; then costs."""
+    of_run = {name: m for name, m in METRICS.items() if m.of == "run"}
+    averages = {
+        f"average_{name}": replace(m, of="run", function=partial(final_average, metric=name))
+        for name, m in METRICS.items()
+        if m.of == "points"
+    }
+    costs = {name: m for name, m in METRICS.items() if m.of == "cost"}
+    return of_run | {n: m for n, m in averages.items() if n not in of_run} | costs
+
+
+def summary(tidy: pd.DataFrame) -> dict[str, float | None]:
+    """Every score of one run by its name; None where a score is not defined.
+
+    Args:
+        tidy: The tidy table of one run.
+
+    Returns:
+        The values of `run_metrics`, without costs.
+
+    Raises:
+        DataError: The table is damaged, or the run is not finished.
+    """
+    return {name: m.function(tidy) for name, m in run_metrics().items() if m.function is not None}

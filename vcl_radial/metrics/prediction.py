@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from vcl_radial.metrics.declared import declare, metric
+
 if TYPE_CHECKING:
     from torch import Tensor
 
 
+@metric("accuracy (%)", 2, "higher", "accuracy of the final network")
 def accuracy(log_probs: Tensor, labels: Tensor) -> float:
     """Share of images whose most probable class is the right one.
 
@@ -28,6 +31,7 @@ def accuracy(log_probs: Tensor, labels: Tensor) -> float:
     return 100.0 * right / len(labels)
 
 
+@metric("NLL (nats)", 3, "lower", "negative log-likelihood of the final network, over all tasks")
 def nll(log_probs: Tensor, labels: Tensor) -> float:
     """Mean negative log-likelihood of the labels.
 
@@ -48,6 +52,7 @@ def nll(log_probs: Tensor, labels: Tensor) -> float:
     return -float(label_log_probs.cpu().double().mean())
 
 
+@metric("ECE (%)", 2, "lower", "calibration error of the final network, over all tasks", name="ece")
 def expected_calibration_error(log_probs: Tensor, labels: Tensor, bins: int = 15) -> float:
     """Gap between confidence and accuracy, averaged over bins of equal width.
 
@@ -80,6 +85,10 @@ def expected_calibration_error(log_probs: Tensor, labels: Tensor, bins: int = 15
     # |B_m| (acc - conf) is a sum over the images of the bin, so empty bins need no care.
     gaps = torch.bincount(bin_of_image, weights=right - confidence, minlength=bins)
     return 100.0 * float(gaps.abs().sum()) / len(labels)
+
+
+_SAMPLING = "standard deviation of the predicted class's probability over draws of the weights"
+declare("sampling", "sampling (%)", 3, None, _SAMPLING, "points")
 
 
 def _check_shapes(log_probs: Tensor, labels: Tensor) -> None:

@@ -11,11 +11,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
+
+from vcl_radial.metrics.declared import declare, metric
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -32,6 +36,8 @@ def entropy(log_probs: Tensor) -> Tensor:
     Returns:
         Nats, `[...]`, double precision.
     """
+    import torch  # reports import this package and need no PyTorch
+
     double = log_probs.double()
     entropies: Tensor = torch.special.entr(double.exp()).sum(-1)
     return entropies
@@ -54,6 +60,7 @@ def mutual_information(log_draws: Tensor) -> Tensor:
     return (entropy(mean) - entropy(double).mean(0)).clamp(min=0)
 
 
+@metric("AUC", 1, "higher", of="table")
 def auc(classes: Whole, scores: Floats, weights: Floats | None = None) -> Floats:
     """Area under the ROC curve: P(score of a 1 > score of a 0), ties counted half.
 
@@ -76,6 +83,7 @@ def auc(classes: Whole, scores: Floats, weights: Floats | None = None) -> Floats
     return _ratio(100 * correct, ones.sum(-1) * zeros.sum(-1))
 
 
+@metric("AUPRC", 1, "higher", of="table", name="auprc")
 def average_precision(classes: Whole, scores: Floats, weights: Floats | None = None) -> Floats:
     """Area under the precision-recall curve of class 1, as a sum over thresholds t.
 
@@ -112,6 +120,7 @@ def accuracy_at_half(
     return 100 * _mean((probabilities > 0.5) == classes, weights)
 
 
+@metric("balanced accuracy", 1, "higher", of="table")
 def balanced_accuracy(
     classes: Whole, probabilities: Floats, weights: Floats | None = None
 ) -> Floats:
@@ -141,10 +150,14 @@ def binary_nll(classes: Whole, log_odds: Floats, weights: Floats | None = None) 
     return _mean(np.logaddexp(0.0, (1 - 2 * classes) * log_odds), weights)
 
 
+@metric("Brier", 3, "lower", of="table")
 def brier(classes: Whole, probabilities: Floats, weights: Floats | None = None) -> Floats:
     """Mean of (p - y)^2, from 0 to 1: half of Brier's (1950) sum over both classes; `[...]`."""
     _check(classes, probabilities)
     return _mean(np.square(probabilities - classes), weights)
+
+
+declare("calibration_error", "calibration error", 1, "lower", "that of class 1, in per cent")
 
 
 @dataclass(frozen=True)

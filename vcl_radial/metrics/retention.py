@@ -20,6 +20,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from vcl_radial.metrics.declared import declare
 from vcl_radial.metrics.referral import (
     Floats,
     Whole,
@@ -28,6 +29,15 @@ from vcl_radial.metrics.referral import (
     average_precision,
     binary_nll,
 )
+
+for _classes in ("", "balanced_"):
+    declare(f"{_classes}accuracy_area", "area: accuracy", 1, "higher")
+    declare(f"{_classes}nll_area", "area: NLL (nats)", 3, "lower")
+    declare(f"{_classes}auc_area", "area: AUC", 1, "higher")
+    declare(f"{_classes}auprc_area", "area: AUPRC", 1, "higher")
+declare("ood_auc", "AUC", 1, "higher", "of uncertainty, which tells other data from the test part")
+declare("ood_auprc", "AUPRC", 1, "higher", "of uncertainty, as above")
+declare("finds_artefacts", "artefacts, AUC", 1, "higher", "of uncertainty, which finds artefacts")
 
 SHARES: Final = (np.arange(20) + 0.5) / 20
 """Retained shares at which a retention curve is integrated: the middles of twenty equal parts."""

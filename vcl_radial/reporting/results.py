@@ -13,11 +13,20 @@ import pandas as pd
 from vcl_radial.data.data_files import checked_folder
 from vcl_radial.errors import UserError, nearest
 from vcl_radial.reporting.blocks import Figure, Section, Table
+from vcl_radial.reporting.figures.tables import seed_table, summary_table
 from vcl_radial.reporting.gather import gather
 from vcl_radial.reporting.html import table_html
 from vcl_radial.reporting.labels import file_name
 from vcl_radial.reporting.latex import latex
 from vcl_radial.reporting.markdown import aligned
+from vcl_radial.reporting.scores import (
+    IDENTITY,
+    at_the_end,
+    is_sequence,
+    means,
+    runs_table,
+    scores_table,
+)
 from vcl_radial.runs.folder import DIVERGED, FAILED, failure
 from vcl_radial.runs.track import FinishedRun
 
@@ -72,17 +81,16 @@ class Results:
     def table(self) -> pd.DataFrame:
         """Every score of every run, one per row.
 
-        The columns are `method, seed`, then the columns that identify a score: `after` (number of
-        tasks, from 0 before any training) and `task` (from 1) of a sequence; `after` (a site) and
-        `part` of photographs; `set` and `after` (number of slices, 0 for all rows at once) of
-        tables; `after` (number of rounds) of bandits. `metric` and `value` come last. Results of
-        several benchmarks have the column `benchmark` too.
+        The columns are the same for all tracks: `run, benchmark, method, seed, after, task, part,
+        metric, value`; see `vcl_radial.reporting.scores.COLUMNS`. Further columns follow where they
+        identify a score of photographs (`uncertainty`, `referred`).
         """
-        tables = [_scores(run) for run in self._runs]
-        if not tables:
-            return pd.DataFrame(columns=["method", "seed", "after", "task", "metric", "value"])
-        table = pd.concat(tables, ignore_index=True)
-        return table if len(self.benchmarks) > 1 else table.drop(columns="benchmark")
+        return scores_table(self._runs)
+
+    @cached_property
+    def runs(self) -> pd.DataFrame:
+        """The runs by their number in `table`: method, seed, data, folder and costs."""
+        return runs_table(self._runs)
 
     @property
     def failures(self) -> pd.DataFrame:
@@ -94,13 +102,15 @@ class Results:
 
         Task sequences have one row per method, with average accuracy, forgetting and other scores
         (`vcl_radial.metrics.summary`), each beside its standard error `<score>_se`. Other tracks
-        have one row per method and metric, with the columns `seeds, mean, standard_error`.
+        have one row per method and score, with the columns `seeds, mean, standard_error`.
         """
-        several = len(self.benchmarks) > 1
         tables = []
-        for name, runs in self._by_benchmark():
-            table = runs[0].track.summary(runs)
-            tables.append(table.assign(benchmark=name) if several else table)
+        for _, scores in self.table.groupby("benchmark", sort=False):
+            if is_sequence(scores):
+                tables.append(summary_table(seed_table(scores, self.runs)))
+            else:
+                last = at_the_end(scores).join(self.runs["data"], on="run")
+                tables.append(means(last, ["benchmark", "data", *IDENTITY]))
         return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
 
     def heatmap(self, method: str) -> matplotlib.figure.Figure:
@@ -211,14 +221,6 @@ def _failure(path: Path) -> tuple[str, str, int, str, str]:
     outcome = "diverged" if (path / DIVERGED).exists() else "failed"
     seed = path.name.split("-")[1]
     return path.parts[-3], path.parts[-2], int(seed), outcome, failure(path) or ""
-
-
-def _scores(run: FinishedRun) -> pd.DataFrame:
-    table = run.track.scores(run)
-    for position, name in enumerate(("benchmark", "method", "seed")):
-        value = run.spec.seed if name == "seed" else getattr(run, name)
-        table.insert(position, name, value)
-    return table
 
 
 def _show_in_notebooks() -> None:

@@ -201,39 +201,14 @@ class Track(ABC, Generic[R]):
         """Every score of a finished run, one per row: the first table of `read` with scores.
 
         Returns:
-            The columns `metric, value`, after those that identify a score as far as they apply:
-            `after` (number of steps), `task`, `part`. Rows are in the order of steps.
+            The columns `metric, value`, and as far as they apply `after` (number of steps), `task`
+            (from 1) and `part`; further columns may identify a score. Rows are in the order of
+            steps. `vcl_radial.reporting.scores` completes the columns.
         """
         import pandas as pd
 
         tables = (table for table in run.tables.values() if {"metric", "value"} <= {*table})
         return next(tables, pd.DataFrame(columns=["metric", "value"])).copy()
-
-    def summary(self, runs: Sequence[FinishedRun]) -> pd.DataFrame:
-        """Mean and standard error over seeds of the scores after the last step.
-
-        Returns:
-            The columns `method`, the columns of `scores` that identify a score, and `metric, seeds,
-            mean, standard_error`.
-        """
-        import pandas as pd
-
-        from vcl_radial.metrics import mean_and_standard_error
-
-        last = []
-        for run in runs:
-            table = self.scores(run).assign(method=run.method)
-            if "after" in table:
-                table = table[table["after"] == table["after"].iloc[-1]]
-            last.append(table)
-        scores = pd.concat(last)
-        identity = [name for name in scores.columns if name not in ("method", "metric", "value")]
-        keys = ["method", *identity, "metric"]
-        rows = [
-            (*key, len(group), *mean_and_standard_error(group["value"]))
-            for key, group in scores.groupby(keys, sort=False, dropna=False)
-        ]
-        return pd.DataFrame(rows, columns=[*keys, "seeds", "mean", "standard_error"])
 
     @abstractmethod
     def sections(self, runs: Sequence[FinishedRun], data_dir: Path | None) -> list[Section]:

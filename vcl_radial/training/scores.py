@@ -8,14 +8,12 @@ import torch
 from torch import Tensor
 
 from vcl_radial.errors import Diverged
-from vcl_radial.metrics import accuracy, expected_calibration_error, nll
+from vcl_radial.metrics import METRICS
 
 Score = Callable[[Tensor, Tensor], Tensor | float]
 
 SCORES: Mapping[str, Score] = {
-    "accuracy": accuracy,
-    "nll": nll,
-    "ece": expected_calibration_error,
+    name: m.function for name, m in METRICS.items() if m.of == "points" and m.function
 }
 
 

@@ -4,8 +4,8 @@ from vcl_radial.reporting import markdown
 from vcl_radial.reporting.figures.tables import board, seed_table, summary_table
 
 
-def summary_of(results, **keys):
-    return summary_table(seed_table(results, **keys))
+def summary_of(results):
+    return summary_table(seed_table(results))
 
 
 def to_markdown(table):

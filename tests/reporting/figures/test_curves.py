@@ -11,7 +11,7 @@ from vcl_radial.reporting.figures.style import method_styles
 
 def test_the_table_is_the_average_over_the_tasks_seen(two_seeds):
     table = curve_table(two_seeds)
-    assert list(table["task_trained"]) == [1, 2]
+    assert list(table["after"]) == [1, 2]
     # After task 1: 98 and 99. After task 2: (90 + 97) / 2 and (94 + 98) / 2.
     np.testing.assert_allclose(table["mean"], [98.5, 94.75])
     np.testing.assert_allclose(table["se"], [0.5, 1.25])

@@ -18,7 +18,7 @@ def results(scores):
         for trained in (0, 1)
         for task in (1,)
     ]
-    columns = ["benchmark", "method", "seed", "task_trained", "task_evaluated", "metric", "value"]
+    columns = ["benchmark", "method", "seed", "after", "task", "metric", "value"]
     return pd.DataFrame(rows, columns=columns)
 
 

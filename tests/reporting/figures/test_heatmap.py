@@ -71,7 +71,7 @@ def test_the_header_says_what_the_numbers_are(two_seeds):
 
 
 def test_nothing_is_said_of_tasks_that_were_not_scored_ahead(two_seeds):
-    seen = two_seeds[two_seeds.task_evaluated <= two_seeds.task_trained]
+    seen = two_seeds[two_seeds.task <= two_seeds.after]
     assert "hatched" not in header(heatmap(seen, "radial-vcl"))[0]
 
 
@@ -122,8 +122,8 @@ def test_different_numbers_of_seeds_are_told(many):
 
 def test_a_joint_run_is_one_row(many):
     results = many(3)
-    last = results[(results["method"] == "joint") & (results["task_trained"] == 3)]
-    means = last[last["metric"] == "accuracy"].groupby("task_evaluated")["value"].mean()
+    last = results[(results["method"] == "joint") & (results["after"] == 3)]
+    means = last[last["metric"] == "accuracy"].groupby("task")["value"].mean()
     axes = heatmap(results, "joint").axes[0]
     texts = cells(axes)
     assert {row for row, _ in texts} == {2}

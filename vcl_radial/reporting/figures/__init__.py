@@ -7,7 +7,7 @@ from vcl_radial.reporting.figures.heatmap import heatmap, heatmap_sheet
 from vcl_radial.reporting.figures.layer_movement import layer_movement
 from vcl_radial.reporting.figures.over_seeds import all_over_seeds, method_names
 from vcl_radial.reporting.figures.style import ENDINGS, empty, save
-from vcl_radial.reporting.figures.tables import board, summary_table, to_csv
+from vcl_radial.reporting.figures.tables import board, seed_table, summary_table, to_csv
 
 __all__ = [
     "ENDINGS",
@@ -23,6 +23,7 @@ __all__ = [
     "method_names",
     "paired_differences",
     "save",
+    "seed_table",
     "summary_table",
     "to_csv",
 ]

@@ -95,7 +95,7 @@ def curve_table(results: pd.DataFrame) -> pd.DataFrame:
         results: Tidy tables of the runs of one benchmark, with `benchmark, method, seed`.
 
     Returns:
-        One row per method and task, with `benchmark, method, task_trained`, the mean over the
+        One row per method and task, with `benchmark, method, after`, the mean over the
         seeds of the average accuracy over the tasks seen, and its standard error `mean, se`.
     """
     rows = [
@@ -103,4 +103,4 @@ def curve_table(results: pd.DataFrame) -> pd.DataFrame:
         for s in all_over_seeds(results)
         for i in s.rows
     ]
-    return pd.DataFrame(rows, columns=["benchmark", "method", "task_trained", "mean", "se"])
+    return pd.DataFrame(rows, columns=["benchmark", "method", "after", "mean", "se"])

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pandas as pd
 
-from vcl_radial.metrics import sign_flip_test
+from vcl_radial.metrics import run_metrics, sign_flip_test
 from vcl_radial.metrics.seeds import FEWEST_SEEDS, MOST_SEEDS
 from vcl_radial.metrics.verdicts import LEVEL
-from vcl_radial.reporting.figures.scores import SCORES
 
 READ_WITH_ACCURACY = ("forgetting", "backward_transfer", "recency_bias", "average_ece")
 """Scores that need no learning: a network that never learned a task has none to forget, and
@@ -31,7 +30,7 @@ def best_methods(by_seed: pd.DataFrame) -> dict[str, set[str]]:
         Names of methods by score; scores without a better direction are left out.
     """
     best = {}
-    for name, score in SCORES.items():
+    for name, score in run_metrics().items():
         if name not in by_seed or score.better is None:
             continue
         runs = by_seed[by_seed[name].notna()]
@@ -56,7 +55,9 @@ def legend(summary: pd.DataFrame) -> str:
         return (
             f"Nothing is marked as best: that takes {FEWEST_SEEDS} to {MOST_SEEDS} seeds in pairs."
         )
-    gated = [SCORES[name].name for name in READ_WITH_ACCURACY if not summary[name].isna().all()]
+    gated = [
+        run_metrics()[name].words for name in READ_WITH_ACCURACY if not summary[name].isna().all()
+    ]
     return (
         f"Marked: not shown to be worse than the best (exact sign-flip test, p ≥ {LEVEL:g}, "
         f"at least {FEWEST_SEEDS} seeds in pairs); {', '.join(gated)}: only among the best in "
@@ -70,7 +71,7 @@ def _not_worse(runs: pd.DataFrame, name: str) -> set[str]:
         return set()
     values = runs.pivot(index="seed", columns="method", values=name)
     means = values.mean()
-    best = means.idxmax() if SCORES[name].better == "higher" else means.idxmin()
+    best = means.idxmax() if run_metrics()[name].better == "higher" else means.idxmin()
     differences = values.drop(columns=best).sub(values[best], axis="index")
     compared = differences.loc[:, differences.count().between(FEWEST_SEEDS, MOST_SEEDS)]
     if compared.empty:

@@ -7,50 +7,45 @@ import math
 import pandas as pd
 
 from vcl_radial.errors import DataError
-from vcl_radial.metrics import mean_and_standard_error, summary
+from vcl_radial.metrics import METRICS, mean_and_standard_error, run_metrics, summary
 from vcl_radial.reporting.blocks import Cell, Column, Table, number, size
 from vcl_radial.reporting.figures.marks import best_methods, legend
-from vcl_radial.reporting.figures.over_seeds import check_columns
-from vcl_radial.reporting.figures.scores import ASIDE, COSTS, SCORES
+from vcl_radial.reporting.figures.over_seeds import RUN_COLUMNS, check_columns
 
 
-def seed_table(
-    results: pd.DataFrame, costs: pd.DataFrame | None = None, *, multi_head: bool = False
-) -> pd.DataFrame:
-    """The table of every score of every run.
+def seed_table(scores: pd.DataFrame, runs: pd.DataFrame | None = None) -> pd.DataFrame:
+    """The table of every score of every run over tasks.
 
     Args:
-        results: Tidy tables of many finished runs, with `benchmark, method, seed`.
-        costs: What the runs cost: `benchmark, method, seed` and columns of `COSTS`; nan where it is
-            not known.
-        multi_head: Whether each task has a separate head, so that there is no forward transfer.
+        scores: A table of scores with `benchmark, method, seed`.
+        runs: Their runs, with `benchmark, method, seed` and costs; nan where one is not known.
 
     Returns:
-        One row per run, with `benchmark, method, seed` and the names of `metrics.summary`, and
-        with `costs` their columns. Methods come in the order in which they first appear. Undefined
-        scores are nan; `average_sampling` has no column where no run knows it.
+        One row per run, with `benchmark, method, seed` and the names of `metrics.summary`, and the
+        known costs. Methods come in the order in which they first appear. Undefined scores are nan;
+        `average_sampling` has no column where no run knows it.
 
     Raises:
         DataError: A table is damaged or a run is not finished; the message names the run.
     """
-    check_columns(results)
-    keys = ["benchmark", "method", "seed"]
+    check_columns(scores)
+    keys = list(RUN_COLUMNS)
     rows: list[dict[str, object]] = []
-    for (benchmark, method), runs in results.groupby(keys[:2], sort=False):
-        for seed, run in runs.groupby("seed", sort=True):
+    for (benchmark, method), of_method in scores.groupby(keys[:2], sort=False):
+        for seed, run in of_method.groupby("seed", sort=True):
             row: dict[str, object] = {"benchmark": benchmark, "method": method, "seed": seed}
             try:
-                rows.append(row | summary(run, multi_head=multi_head))
+                rows.append(row | summary(run))
             except DataError as error:
                 raise DataError(f"{benchmark}, {method}, seed {seed}: {error}") from error
-    scores = [name for name in SCORES if name not in COSTS]
-    table = pd.DataFrame(rows, columns=[*keys, *scores]).astype(dict.fromkeys(scores, float))
+    names = [name for name, metric in run_metrics().items() if metric.of != "cost"]
+    table = pd.DataFrame(rows, columns=[*keys, *names]).astype(dict.fromkeys(names, float))
     if table["average_sampling"].isna().all():
         table = table.drop(columns="average_sampling")
-    if costs is None:
+    if runs is None:
         return table
-    known = [name for name in COSTS if name in costs]
-    return table.merge(costs[[*keys, *known]], on=keys, how="left", validate="one_to_one")
+    costs = runs[[name for name in run_metrics() if name in runs]].dropna(axis=1, how="all")
+    return table.merge(runs[keys].join(costs), on=keys, how="left", validate="one_to_one")
 
 
 def summary_table(by_seed: pd.DataFrame) -> pd.DataFrame:
@@ -66,7 +61,7 @@ def summary_table(by_seed: pd.DataFrame) -> pd.DataFrame:
         column, `best`, names the scores in which no method is shown to be better
         (`marks.best_methods`), with spaces between them.
     """
-    names = [name for name in SCORES if name in by_seed]
+    names = [name for name in run_metrics() if name in by_seed]
     rows: list[dict[str, object]] = []
     for benchmark, all_runs in by_seed.groupby("benchmark", sort=False):
         best = best_methods(all_runs)
@@ -93,7 +88,7 @@ def board(table: pd.DataFrame) -> Table:
     """
     labels = ["benchmark"] if table["benchmark"].nunique() > 1 else []
     labels.append("method")
-    names = shown(table)
+    names = shown_scores(table)
     rows: list[list[Cell | str]] = [
         [
             *(str(row[name]) for name in labels),
@@ -111,28 +106,29 @@ def board(table: pd.DataFrame) -> Table:
         *(column(n) for n in names),
     ]
     line = legend(table)
-    by = SCORES["average_accuracy"].heading
+    by = METRICS["average_accuracy"].column
     return Table(columns, rows, notes=[line] if line else [], sorted_by=by)
 
 
-def shown(table: pd.DataFrame) -> list[str]:
+def shown_scores(table: pd.DataFrame) -> list[str]:
     """The scores that a table of `seed_table` or `summary_table` shows.
 
     A score is shown if a row has it. `average_sampling` is shown if sampling moves a prediction.
     """
-    names = [name for name in SCORES if name in table and not table[name].isna().all()]
+    names = [name for name in run_metrics() if name in table and not table[name].isna().all()]
     still = "average_sampling" in names and not table["average_sampling"].gt(0).any()
     return [name for name in names if not still or name != "average_sampling"]
 
 
 def column(name: str) -> Column:
-    """The column of one of `SCORES`."""
-    score = SCORES[name]
-    return Column(score.heading, False, score.meaning, score.better, aside=name in ASIDE)
+    """The column of a metric of runs; a terminal omits costs."""
+    metric = run_metrics()[name]
+    aside = metric.of == "cost" or name == "average_sampling"
+    return Column(metric.column, False, metric.meaning, metric.better, aside=aside)
 
 
 def cell_of(name: str, mean: float, error: float = math.nan) -> Cell:
-    """One of `SCORES` as tables print it; see `printed`."""
+    """A metric of runs as tables print it; see `printed`."""
     return Cell(printed(name, mean, error), mean)
 
 
@@ -152,11 +148,11 @@ def printed(name: str, mean: float, error: float = math.nan) -> str:
     """Format a score for tables: `98.73 ± 0.12`, or without spread if there is none.
 
     Args:
-        name: One of `SCORES`.
+        name: A metric of runs.
         mean: Its value, or its mean over seeds.
         error: The standard error of that mean.
     """
-    score = SCORES[name]
+    score = run_metrics()[name]
     if score.in_bytes:
         text, spread = size(mean), size(error)
     elif score.counted and not math.isnan(mean):

@@ -14,6 +14,7 @@ from torch import nn
 from vcl_radial.data.streams import TensorStream
 from vcl_radial.methods.carried import contents
 from vcl_radial.metrics import summary
+from vcl_radial.metrics.continual import TIDY_COLUMNS
 from vcl_radial.nn.movement import LayerMovement, layer_starts
 from vcl_radial.runs.training import Step
 from vcl_radial.tracks.continual.evaluation import Row
@@ -150,7 +151,7 @@ class TaskRun(ABC):
     def files(self) -> dict[str, str]:
         """Scores of all tasks after every task, their summary, and the movement of layers."""
         tidy, layers = self.accuracy(), self.movement()
-        scores = summary(tidy, multi_head=self.stream.multi_head)
+        scores = summary(pd.DataFrame(self.rows, columns=TIDY_COLUMNS))
         files = {} if layers.empty else {"layers.csv": layers.to_csv(index=False)}
         return {
             **files,

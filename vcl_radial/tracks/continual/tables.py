@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 from vcl_radial.config.ranges import CountOrZero
 from vcl_radial.errors import DataError
 from vcl_radial.files.reading import read_text
+from vcl_radial.metrics import summary
+from vcl_radial.metrics.continual import TIDY_COLUMNS
 from vcl_radial.reporting.gather import checked
 from vcl_radial.runs.finished import Seconds, Written
 from vcl_radial.runs.track import FinishedRun
@@ -50,49 +52,22 @@ def read(path: Path, environment: Mapping[str, Any]) -> dict[str, pd.DataFrame]:
     return tables
 
 
-def results_table(runs: Sequence[FinishedRun]) -> pd.DataFrame:
-    """One tidy table of many runs: `benchmark, method, seed` and the columns of accuracy.csv."""
-    return _concatenated(runs, "accuracy", COLUMNS)
+def scores(stored: pd.DataFrame) -> pd.DataFrame:
+    """The stored table `accuracy.csv` with the names of the table of scores."""
+    return stored.rename(columns=dict(zip(COLUMNS, TIDY_COLUMNS, strict=True)))
 
 
 def layers_table(runs: Sequence[FinishedRun]) -> pd.DataFrame | None:
-    """One tidy table of the runs that have layers.csv; None if none has."""
-    with_layers = [run for run in runs if "layers" in run.tables]
-    return _concatenated(with_layers, "layers", LAYER_COLUMNS) if with_layers else None
-
-
-def runs_costs(runs: Sequence[FinishedRun]) -> pd.DataFrame:
-    """Costs of runs: `benchmark, method, seed`, seconds, parameters and bytes carried.
-
-    Unknown costs are nan; the bytes have no column if no run knows them.
-    """
-    import pandas as pd
-
-    rows = [
-        {
-            "benchmark": run.benchmark,
-            "method": run.method,
-            "seed": run.spec.seed,
-            "training_seconds": run.environment["seconds"].get("training"),
-            "evaluation_seconds": run.environment["seconds"].get("evaluation"),
-            "parameters": run.environment.get("parameters"),
-            "carried_bytes": run.environment.get("carried_bytes"),
-        }
-        for run in runs
-    ]
-    numbers = ("training_seconds", "evaluation_seconds", "parameters", "carried_bytes")
-    costs = pd.DataFrame(rows).astype(dict.fromkeys(numbers, float))
-    return costs.drop(columns="carried_bytes") if costs["carried_bytes"].isna().all() else costs
-
-
-def _concatenated(runs: Sequence[FinishedRun], table: str, columns: Sequence[str]) -> pd.DataFrame:
+    """`benchmark, method, seed` and the columns of layers.csv; None if no run has one."""
     import pandas as pd
 
     named = [
-        run.tables[table].assign(benchmark=run.benchmark, method=run.method, seed=run.spec.seed)
+        run.tables["layers"].assign(benchmark=run.benchmark, method=run.method, seed=run.spec.seed)
         for run in runs
+        if "layers" in run.tables
     ]
-    return pd.concat(named, ignore_index=True)[["benchmark", "method", "seed", *columns]]
+    columns = ["benchmark", "method", "seed", *LAYER_COLUMNS]
+    return pd.concat(named, ignore_index=True)[columns] if named else None
 
 
 def _named(file: str, content: Callable[[], Any]) -> Any:
@@ -105,8 +80,6 @@ def _named(file: str, content: Callable[[], Any]) -> Any:
 
 def _scores(path: Path, tasks: int) -> pd.DataFrame:
     import pandas as pd
-
-    from vcl_radial.metrics import summary
 
     tidy = pd.read_csv(io.StringIO(read_text(path)))
     if list(tidy.columns) != COLUMNS:
@@ -124,7 +97,7 @@ def _scores(path: Path, tasks: int) -> pd.DataFrame:
     accuracies = tidy.loc[tidy["metric"] == "accuracy", "value"]
     if not accuracies.between(0.0, 100.0).all():
         raise DataError("it holds an accuracy that is not between 0 and 100 %")
-    summary(tidy)
+    summary(scores(tidy))
     return tidy
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from vcl_radial.data.data_files import image_files, required_root
 from vcl_radial.data.named_files import file_path
 from vcl_radial.files.reading import read_text
+from vcl_radial.metrics import run_metrics, summary
 from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.track import Objective, Track
@@ -36,15 +37,9 @@ class Continual(Track[Run]):
     search_keys = ("first_tasks",)
     step = "task"
     objectives: ClassVar = {
-        "average_accuracy": Objective("maximize", "average accuracy (%)"),
-        "minimum_accuracy": Objective("maximize", "minimum accuracy (%)"),
-        "learning_accuracy": Objective("maximize", "learning accuracy (%)"),
-        "backward_transfer": Objective("maximize", "backward transfer (points)"),
-        "forward_transfer": Objective("maximize", "forward transfer (points)"),
-        "forgetting": Objective("minimize", "forgetting (points)"),
-        "recency_bias": Objective("minimize", "recency bias (%)"),
-        "average_nll": Objective("minimize", "NLL (nats)"),
-        "average_ece": Objective("minimize", "ECE (%)"),
+        name: Objective("maximize" if metric.better == "higher" else "minimize", metric.heading)
+        for name, metric in run_metrics().items()
+        if metric.better is not None and metric.of == "run"
     }
     worker_modules = (
         "vcl_radial.runs.attempt",
@@ -96,20 +91,15 @@ class Continual(Track[Run]):
 
     def scores(self, run: FinishedRun) -> pd.DataFrame:
         """Scores on a task (from 1) after a number of tasks (from 0)."""
-        columns = {"task_trained": "after", "task_evaluated": "task"}
-        return run.tables["accuracy"].rename(columns=columns)
+        from vcl_radial.tracks.continual.tables import scores
 
-    def summary(self, runs: Sequence[FinishedRun]) -> pd.DataFrame:
-        """The scores of the leaderboard."""
-        from vcl_radial.tracks.continual.sections import leaderboard
-
-        return leaderboard(runs).drop(columns="benchmark")
+        return scores(run.tables["accuracy"])
 
     def sections(self, runs: Sequence[FinishedRun], data_dir: Path | None) -> list[Section]:
         """The leaderboard, curves, heatmaps and layers."""
-        from vcl_radial.tracks.continual.sections import sections
+        from vcl_radial.tracks.continual.sections import report
 
-        return sections(runs)
+        return report(runs)
 
     def scores_so_far(self, folder: RunFolder[Run]) -> dict[int, float]:
         """The average accuracy over the tasks trained so far, after each task."""
@@ -123,9 +113,10 @@ class Continual(Track[Run]):
         """One of `metrics.summary`, computed from the run's table."""
         import pandas as pd
 
-        from vcl_radial.metrics import summary
+        from vcl_radial.tracks.continual.tables import scores
 
-        return summary(pd.read_csv(io.StringIO(read_text(folder.path / "accuracy.csv"))))[objective]
+        table = pd.read_csv(io.StringIO(read_text(folder.path / "accuracy.csv")))
+        return summary(scores(table))[objective]
 
     def chance(self, folder: RunFolder[Run]) -> float | None:
         """The mean accuracy on all tasks before any training."""

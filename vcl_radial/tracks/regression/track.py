@@ -129,10 +129,8 @@ class Regression(Track[Run]):
         return read(path)
 
     def scores(self, run: FinishedRun) -> pd.DataFrame:
-        """Scores on a set after numbers of slices; 0 stands for all rows at once."""
-        table = run.tables["scores"].rename(columns={"slice": "after"})
-        table.insert(0, "set", table_name(run.spec.data))
-        return table
+        """Scores after numbers of slices; 0 stands for all rows at once."""
+        return run.tables["scores"].rename(columns={"slice": "after"})
 
     def sections(self, runs: Sequence[FinishedRun], data_dir: Path | None) -> list[Section]:
         """All sets together: scores, published scores, and chosen settings."""

@@ -17,7 +17,7 @@ from vcl_radial.reporting import figures
 from vcl_radial.reporting.blocks import Block, Figure, Section, Text
 from vcl_radial.reporting.figures.differences import corrected, difference_table
 from vcl_radial.reporting.labels import file_name
-from vcl_radial.reporting.sequences import heatmaps, matrix_table
+from vcl_radial.reporting.sections import heatmaps, matrix_table
 from vcl_radial.runs.track import FinishedRun
 from vcl_radial.tracks.retinopathy.report import comparisons, pictures, sheet, tables
 from vcl_radial.tracks.retinopathy.report.published import CITATION

@@ -11,7 +11,7 @@ from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.track import Objective, Track
 from vcl_radial.runs.training import Step, Training
-from vcl_radial.tracks.retinopathy.settings import DataSettings, Run
+from vcl_radial.tracks.retinopathy.settings import VALIDATION, DataSettings, Run
 from vcl_radial.tracks.sets import taken_sets
 
 if TYPE_CHECKING:
@@ -96,9 +96,17 @@ class Retinopathy(Track[Run]):
         return read(path, environment)
 
     def scores(self, run: FinishedRun) -> pd.DataFrame:
-        """Scores after a site, on a part of the data, by uncertainty and share referred."""
-        columns = ["after", "part", "metric", "uncertainty", "referred", "value"]
-        return run.tables["scores"][columns]
+        """Scores after sites, by part, uncertainty and share referred, with errors over patients.
+
+        The task is the site of a part; its validation part counts as well.
+        """
+        table, sites = run.tables["scores"], run.environment["sites"]
+        numbers = {site: number for number, site in enumerate(sites, start=1)}
+        site_of_part = table["part"].str.removesuffix(f" {VALIDATION}")
+        after, task = table["after"].map(numbers), site_of_part.map(numbers).fillna(0).astype(int)
+        return table.assign(after=after, task=task).rename(
+            columns={"standard_error": "error_within"}
+        )
 
     def sections(self, runs: Sequence[FinishedRun], data_dir: Path | None) -> list[Section]:
         """Each test set, sites in sequence, what uncertainty finds, the most and least certain."""

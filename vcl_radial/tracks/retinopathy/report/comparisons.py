@@ -9,10 +9,9 @@ from typing import Final
 import pandas as pd
 
 from vcl_radial.data.fundus.layouts import OTHER
-from vcl_radial.metrics import forgetting, mean_and_standard_error
+from vcl_radial.metrics import METRICS, forgetting, mean_and_standard_error
 from vcl_radial.reporting.blocks import Cell, Column, Table, mean_cell
 from vcl_radial.reporting.figures.differences import paired
-from vcl_radial.reporting.figures.scores import SCORES
 from vcl_radial.reporting.figures.tables import cell_of, column
 from vcl_radial.runs.track import FinishedRun
 from vcl_radial.tracks.retinopathy.report.tables import (
@@ -179,7 +178,7 @@ def by_site(scores: pd.DataFrame, sites: Sequence[str], benchmark: str) -> pd.Da
         benchmark: name of the benchmark.
 
     Returns:
-        `benchmark, method, seed, task_trained, task_evaluated, metric, value`; sites count from 1,
+        `benchmark, method, seed, after, task, metric, value`; sites count from 1,
         the metric is "AUC", in per cent.
     """
     numbers = {site: number for number, site in enumerate(sites, start=1)}
@@ -194,8 +193,8 @@ def by_site(scores: pd.DataFrame, sites: Sequence[str], benchmark: str) -> pd.Da
             "benchmark": benchmark,
             "method": auc["method"],
             "seed": auc["seed"],
-            "task_trained": auc["after"].map(numbers),
-            "task_evaluated": auc["part"].map(parts),
+            "after": auc["after"].map(numbers),
+            "task": auc["part"].map(parts),
             "metric": "AUC",
             "value": auc["value"],
         }
@@ -232,7 +231,7 @@ def by_sequence(
     """
     rows = []
     for (method, seed), run in results.groupby(["method", "seed"], sort=False):
-        final = run[run["task_trained"] == len(sites)].set_index("task_evaluated")["value"]
+        final = run[run["after"] == len(sites)].set_index("task")["value"]
         aucs = {site: final.get(number) for number, site in enumerate(sites, start=1)}
         lost = forgetting(run, "AUC")
         mean = final.mean()
@@ -264,7 +263,7 @@ def in_sequence(runs: pd.DataFrame, sites: Sequence[str]) -> Table:
         Column("method", is_text=True),
         Column("mean AUC (%) ↑", better="higher"),
         Column(
-            SCORES["forgetting"].heading,
+            METRICS["forgetting"].column,
             better="lower",
             meaning="points of AUC that earlier sites fell from their best",
         ),

@@ -1,0 +1,110 @@
+"""One long table of scores for all tracks, and a table of their runs.
+
+`scores_table(finished)` has a row for every score of every run, with the columns `COLUMNS`, and
+after them those of a track, such as `uncertainty` and `referred`. `runs_table(finished)` has a row
+for every run, with the index `run`: its data and folder, and what it cost. Sections are functions
+of these tables. A track maps its stored files to such rows in `Track.scores`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from vcl_radial.metrics import METRICS, mean_and_standard_error
+from vcl_radial.runs.track import FinishedRun
+
+RUN = ("run", "benchmark", "method", "seed")
+"""The columns that name the run of a score; `run` is its number."""
+
+COLUMNS = (*RUN, "after", "task", "part", "metric", "value")
+"""The columns of every table of scores.
+
+`after` is the number of steps of the track: tasks, sites, slices or rounds, 0 before training.
+`task` is the number of the task that is scored, 0 if it is none of a sequence. `part` is the data
+that are scored, such as `test`.
+"""
+
+IDENTITY = ("method", "after", "task", "part", "metric", "uncertainty", "referred")
+"""The columns that identify a score of a method, as far as a table has them.
+
+`uncertainty` ranks the points, and `referred` is the share of the least certain ones left out.
+"""
+
+SPREAD = ("error_within", "lower", "upper")
+"""Spread of a score within a run, such as over patients: standard error, 5 and 95 % quantiles."""
+
+
+def scores_table(finished: Sequence[FinishedRun]) -> pd.DataFrame:
+    """Every score of every run, one per row, in the order of the runs and of their steps."""
+    if not finished:
+        return pd.DataFrame(columns=[*COLUMNS])
+    tables = []
+    for number, run in enumerate(finished):
+        known = dict(zip(RUN, (number, run.benchmark, run.method, run.spec.seed), strict=True))
+        table = run.track.scores(run)
+        missing = {"after": 0, "task": 0, "part": run.spec.evaluate_on}
+        known |= {name: value for name, value in missing.items() if name not in table}
+        tables.append(table.assign(**known))
+    joined = pd.concat(tables, ignore_index=True)
+    return joined[[*COLUMNS, *(name for name in joined if name not in COLUMNS)]]
+
+
+def runs_table(finished: Sequence[FinishedRun]) -> pd.DataFrame:
+    """The runs: `benchmark, method, seed, data, folder`, and the metrics that are costs.
+
+    An unknown cost is nan.
+    """
+    costs = [name for name, metric in METRICS.items() if metric.of == "cost"]
+    rows = []
+    for run in finished:
+        data, seconds = {**run.spec.stream, **run.spec.data}, run.environment["seconds"]
+        names = [str(data[key]) for key in ("dataset", "set", "table") if data.get(key)]
+        by_phase = seconds if isinstance(seconds, dict) else {"training": seconds}
+        known = {**run.environment} | {
+            f"{phase}_seconds": value for phase, value in by_phase.items()
+        }
+        rows.append(
+            {
+                "benchmark": run.benchmark,
+                "method": run.method,
+                "seed": run.spec.seed,
+                "data": Path(names[0]).name.partition(".")[0] if names else "",
+                "folder": "/".join(run.path.parts[-3:]),
+                **{name: known.get(name) for name in costs},
+            }
+        )
+    return pd.DataFrame(rows).astype(dict.fromkeys(costs, float)).rename_axis("run")
+
+
+def at_the_end(scores: pd.DataFrame) -> pd.DataFrame:
+    """The scores of each run after its last step."""
+    return scores[scores["after"] == scores.groupby("run")["after"].transform("max")]
+
+
+def is_sequence(scores: pd.DataFrame) -> bool:
+    """Whether all scores belong to tasks of a sequence, one of each metric."""
+    cells = ["run", "after", "task", "metric"]
+    return bool(len(scores) and scores["task"].gt(0).all() and not scores.duplicated(cells).any())
+
+
+def means(scores: pd.DataFrame, by: Sequence[str] = IDENTITY) -> pd.DataFrame:
+    """Mean and standard error of each score over runs, in the order of first appearance.
+
+    Args:
+        scores: rows of `scores_table`.
+        by: the columns whose values name a score; those that the table lacks are left out.
+
+    Returns:
+        The columns `by`, then `seeds, mean, standard_error` (nan for a single run), and the means
+        of the columns `SPREAD` of the table.
+    """
+    names = [name for name in by if name in scores]
+    spread = [name for name in SPREAD if name in scores]
+    rows = [
+        (*key, len(group), *mean_and_standard_error(group["value"]), *group[spread].mean())
+        for key, group in scores.groupby(names, sort=False, dropna=False)
+    ]
+    return pd.DataFrame(rows, columns=[*names, "seeds", "mean", "standard_error", *spread])
