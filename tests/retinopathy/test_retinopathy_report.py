@@ -16,12 +16,15 @@ from vcl_radial.data.fundus import SyntheticSettings, synthetic_photographs
 from vcl_radial.metrics import mean_and_standard_error
 from vcl_radial.metrics.referral import calibration_curve
 from vcl_radial.reporting.blocks import Figure
+from vcl_radial.reporting.figures import referral
 from vcl_radial.reporting.gather import gather
+from vcl_radial.reporting.scores import means as means_of
+from vcl_radial.reporting.scores import ranked, scores_table
 from vcl_radial.reporting.write import report_of
 from vcl_radial.runs.catalogue import names
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.planning import plan
-from vcl_radial.tracks.retinopathy.report import comparisons, pictures, published, sheet, tables
+from vcl_radial.tracks.retinopathy.report import comparisons, published, sheet, tables
 from vcl_radial.tracks.retinopathy.sections import evidence, read_table, sections
 from vcl_radial.tracks.retinopathy.settings import TABLES
 
@@ -49,13 +52,22 @@ def methods(runs):
     return of_methods(runs)
 
 
-def every(methods, table="scores"):
-    return tables.put_together([run for of in methods.values() for run in of], table)
+def every(methods):
+    return [run for of in methods.values() for run in of]
 
 
 @pytest.fixture(scope="module")
-def means(methods):
-    return tables.means(every(methods))
+def scores(methods):
+    return scores_table(every(methods))
+
+
+@pytest.fixture(scope="module")
+def means(scores):
+    return means_of(scores)
+
+
+def calibrations(runs):
+    return pd.concat(run.tables["calibration"].assign(method=run.method) for run in runs)
 
 
 # Several data sets
@@ -153,7 +165,7 @@ def test_means_are_those_of_the_runs(methods, means):
     values = [float(run.query(_is(at))["value"].iloc[0]) for run in runs]
     row = means[means["method"] == "radial-vcl"].query(_is(at)).iloc[0]
     expected = mean_and_standard_error(values)
-    assert (row["mean"], row["se_seeds"]) == pytest.approx(expected)
+    assert (row["mean"], row["standard_error"]) == pytest.approx(expected)
     assert row["seeds"] == 2
     assert values[0] != values[1]
 
@@ -168,15 +180,17 @@ def rows_of(table):
 
 
 def test_table_1_has_the_shares_referred_and_the_paper_beside(methods, means):
-    table = tables.table_1(methods, means, beside=True)
+    table = tables.table_1(methods, ranked(means), beside=True)
     head, rows = rows_of(table)
     assert head[2:6] == ["AUC, 0%", "AUC, 10%", "AUC, 20%", "AUC, 30%"]
     assert head[6:] == ["accuracy, 0%", "accuracy, 10%", "accuracy, 20%", "accuracy, 30%"]
     named = {row[0]: row for row in rows}
     assert named["radial-vcl (Radial)"][1] == "MI"
     assert named["naive (deterministic)"][1] == "entropy"
-    for column, metric in ((5, "auc"), (9, "accuracy")):
-        of_radial = tables.ranked(means, metric).query('method == "radial-vcl" and referred == 0.3')
+    for column, name in ((5, "auc"), (9, "accuracy")):
+        of_radial = ranked(means).query(
+            f'metric == "{name}" and method == "radial-vcl" and referred == 0.3'
+        )
         text = named["radial-vcl (Radial)"][column]
         assert text.startswith(f"{of_radial['mean'].iloc[0]:.1f} ± ")
     # The numbers of the paper, as printed there.
@@ -187,7 +201,7 @@ def test_table_1_has_the_shares_referred_and_the_paper_beside(methods, means):
     assert {cell.published for row in table.body if "paper" in row[0].text for cell in row} == {
         True
     }
-    alone = rows_of(tables.table_1(methods, means, patients=False))[1]
+    alone = rows_of(tables.table_1(methods, ranked(means), patients=False))[1]
     assert not any("paper" in row[0] for row in alone)
     assert not any("(" in cell for row in alone for cell in row[1:])
 
@@ -244,16 +258,9 @@ def test_the_published_rows_belong_to_shipped_recipes():
         assert max(rows, key=lambda name: rows[name].auc[share]) == "radial-ensemble"
 
 
-def test_a_single_seed_has_no_error_over_seeds():
-    row = pd.DataFrame([{"mean": 90.0, "se_seeds": math.nan, "se_patients": 1.25}])
-    assert tables.cell(row) == "90.0 (1.2)"
-    assert tables.cell(row.iloc[:0]) == ""
-    assert tables.cell(row.assign(mean=math.nan)) == ""
-
-
 def test_pooled_calibration_is_that_of_all_photographs_together(methods):
     runs = methods["gaussian-vcl"]
-    pooled = tables.pooled_calibration(tables.put_together(runs, "calibration"))
+    pooled = referral.pooled_calibration(calibrations(runs))
     predictions = pd.concat([read_table(run.path, "predictions") for run in runs])
     predicted, labels = (predictions[name].to_numpy() for name in ("probability", "label"))
     curve = calibration_curve(labels, predicted)
@@ -265,7 +272,7 @@ def test_pooled_calibration_is_that_of_all_photographs_together(methods):
 
 
 def test_what_uncertainty_finds_is_shown_by_both_uncertainties(methods, means):
-    head, rows = rows_of(comparisons.out_of_distribution(methods, means))
+    head, rows = rows_of(tables.out_of_distribution(methods, means))
     assert head == ["method", "by", "test: artefacts, AUC"]
     assert [row[:2] for row in rows] == [
         ["naive (deterministic)", "entropy"],
@@ -274,7 +281,7 @@ def test_what_uncertainty_finds_is_shown_by_both_uncertainties(methods, means):
         ["radial-vcl (Radial)", "MI"],
         ["radial-vcl (Radial)", "entropy"],
     ]
-    assert comparisons.out_of_distribution(methods, means[means["metric"] == "auc"]) is None
+    assert tables.out_of_distribution(methods, means[means["metric"] == "auc"]) is None
 
 
 def with_other_data(scores):
@@ -287,9 +294,9 @@ def with_other_data(scores):
     return pd.concat([scores, other, unknown], ignore_index=True)
 
 
-def test_other_data_are_beside_the_test_part_where_there_are_some(methods, means):
-    assert comparisons.shift(methods, means, "aptos") is None
-    table = comparisons.shift(methods, tables.means(with_other_data(every(methods))), "aptos")
+def test_other_data_are_beside_the_test_part_where_there_are_some(methods, means, scores):
+    assert tables.shift(methods, ranked(means), "aptos") is None
+    table = tables.shift(methods, ranked(means_of(with_other_data(scores))), "aptos")
     head, rows = rows_of(table)
     assert head == ["method", "aptos", "idrid"]
     for row in rows:
@@ -297,9 +304,9 @@ def test_other_data_are_beside_the_test_part_where_there_are_some(methods, means
         assert here - there == pytest.approx(10, abs=0.11)
 
 
-def test_scores_of_every_run_are_one_line_for_each_part(methods):
-    scores = with_other_data(every(methods))
-    runs = comparisons.by_run(scores)
+def test_scores_of_every_run_are_one_line_for_each_part(methods, scores):
+    scores = with_other_data(scores)
+    runs = comparisons.by_run(scores, every(methods))
     assert len(runs) == 3 * 2 * 3
     row = runs.query('method == "radial-vcl" and seed == 1 and part == "idrid"').iloc[0]
     of_run = scores.query('method == "radial-vcl" and seed == 1 and part == "idrid"')
@@ -310,8 +317,8 @@ def test_scores_of_every_run_are_one_line_for_each_part(methods):
     assert math.isnan(runs.query('part == "odir-other"')["auc"].iloc[0])
 
 
-def test_a_method_is_compared_with_another_seed_by_seed(methods):
-    runs = comparisons.by_run(with_other_data(every(methods)))
+def test_a_method_is_compared_with_another_seed_by_seed(methods, scores):
+    runs = comparisons.by_run(with_other_data(scores), every(methods))
     by_part = comparisons.differences(runs, "radial-vcl", "gaussian-vcl")
     assert set(by_part["part"]) == {"test", "idrid"}
     wide = runs[runs["part"] == "test"].pivot(index="seed", columns="method", values="auc")
@@ -339,44 +346,38 @@ def test_a_site_of_a_sequence_has_other_patients_with_every_seed(tmp_path):
     assert "(" not in rows[0][2]
 
 
-def test_the_error_over_patients_is_shown_where_seeds_share_them():
-    row = pd.DataFrame([{"mean": 90.0, "se_seeds": 0.5, "se_patients": 1.25}])
-    assert tables.cell(row) == "90.0 ± 0.5 (1.2)"
-    assert tables.cell(row, patients=False) == "90.0 ± 0.5"
-    assert tables.cell(row.assign(se_seeds=math.nan), patients=False) == "90.0 (1.2)"
-
-
 # Pictures
 
 
 def test_curves_are_drawn_through_their_means_with_errors_over_seeds(means):
-    figure = pictures.referral_curves(means, "title", [])
+    figure = referral.referral_curves(ranked(means), "title", [])
     assert [axes.get_title("left") for axes in figure.axes] == ["AUC (%)", "Accuracy (%)"]
-    for axes, metric in zip(figure.axes, ("auc", "accuracy"), strict=True):
-        radial = tables.ranked(means, metric).query('method == "radial-vcl"')
+    for axes, name in zip(figure.axes, ("auc", "accuracy"), strict=True):
+        radial = ranked(means).query(f'metric == "{name}" and method == "radial-vcl"')
         (line,) = (c for c in axes.containers if c.get_label() == "radial-vcl, by MI")
         x, y = (np.asarray(values, float) for values in line.lines[0].get_data())
         np.testing.assert_array_equal(y, radial["mean"])
         np.testing.assert_allclose(x, 100 * radial["referred"])
         (bars,) = line.lines[2]
         heights = {round(float(np.ptp(path.vertices[:, 1])), 6) for path in bars.get_paths()}
-        assert heights <= set((2 * radial["se_seeds"]).round(6))
+        assert heights <= set((2 * radial["standard_error"]).round(6))
     assert len({to_hex(c.lines[0].get_color()) for c in figure.axes[0].containers}) == 3
 
 
 def test_the_bars_of_a_single_seed_are_those_of_its_patients(means):
-    of_one = means[means["method"] == "radial-vcl"].assign(seeds=1, se_seeds=math.nan)
-    figure = pictures.referral_curves(of_one, "title", [])
+    of_one = ranked(means[means["method"] == "radial-vcl"])
+    of_one = of_one.assign(seeds=1, standard_error=math.nan)
+    figure = referral.referral_curves(of_one, "title", [])
     (bars,) = figure.axes[0].containers[0].lines[2]
     (first, *_) = (float(np.ptp(path.vertices[:, 1])) for path in bars.get_paths())
-    assert first == pytest.approx(2 * tables.ranked(of_one, "auc")["se_patients"].iloc[0])
+    assert first == pytest.approx(2 * of_one.query("metric == 'auc'")["error_within"].iloc[0])
     caption = " ".join(text.get_text() for text in figure.texts).replace("\n", " ")
     assert "standard error over patients" in caption
 
 
 def test_calibration_is_drawn_in_per_cent(methods, means):
-    pooled = tables.pooled_calibration(every(methods, "calibration"))
-    figure = pictures.calibration_curves(pooled, means, "title", [])
+    pooled = referral.pooled_calibration(calibrations(every(methods)))
+    figure = referral.calibration_curves(pooled, means, "title", [])
     of_gaussian = pooled[pooled["method"] == "gaussian-vcl"]
     curve = figure.axes[1].lines[-1]
     np.testing.assert_allclose(curve.get_xdata(), 100 * of_gaussian["predicted"])

@@ -36,6 +36,9 @@ IDENTITY = ("method", "after", "task", "part", "metric", "uncertainty", "referre
 SPREAD = ("error_within", "lower", "upper")
 """Spread of a score within a run, such as over patients: standard error, 5 and 95 % quantiles."""
 
+UNCERTAINTY_NAMES = {"mutual_information": "MI", "entropy": "entropy"}
+"""Printed names of uncertainties, the first that is known ranks the points."""
+
 
 def scores_table(finished: Sequence[FinishedRun]) -> pd.DataFrame:
     """Every score of every run, one per row, in the order of the runs and of their steps."""
@@ -108,3 +111,24 @@ def means(scores: pd.DataFrame, by: Sequence[str] = IDENTITY) -> pd.DataFrame:
         for key, group in scores.groupby(names, sort=False, dropna=False)
     ]
     return pd.DataFrame(rows, columns=[*names, "seeds", "mean", "standard_error", *spread])
+
+
+def over_tasks(scores: pd.DataFrame, metric: str, name: str) -> pd.DataFrame:
+    """A metric of tasks on all points, for the figures of sequences, under another name.
+
+    Without referral a score is the same for every uncertainty, so one row of each task is kept.
+    """
+    chosen = (scores["metric"] == metric) & (scores["task"] > 0) & (scores["referred"] == 0)
+    rows = scores[chosen].drop_duplicates(["run", "after", "task"])
+    return rows[[*COLUMNS]].assign(metric=name)
+
+
+def main_uncertainty(known: pd.Series[str]) -> str:
+    """The uncertainty that ranks points: mutual information, or entropy without draws."""
+    return next((name for name in UNCERTAINTY_NAMES if (known == name).any()), "")
+
+
+def ranked(scores: pd.DataFrame) -> pd.DataFrame:
+    """The scores by each method's `main_uncertainty`, and those that need none."""
+    main = scores.groupby("method", sort=False)["uncertainty"].transform(main_uncertainty)
+    return scores[(scores["uncertainty"] == main) | (scores["uncertainty"] == "")]

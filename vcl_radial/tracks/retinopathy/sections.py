@@ -16,10 +16,23 @@ from vcl_radial.files.reading import LARGE, read_text
 from vcl_radial.reporting import figures
 from vcl_radial.reporting.blocks import Block, Figure, Section, Text
 from vcl_radial.reporting.figures.differences import corrected, difference_table
+from vcl_radial.reporting.figures.referral import (
+    calibration_curves,
+    pooled_calibration,
+    referral_curves,
+)
 from vcl_radial.reporting.labels import file_name
+from vcl_radial.reporting.scores import (
+    IDENTITY,
+    means,
+    over_tasks,
+    ranked,
+    runs_table,
+    scores_table,
+)
 from vcl_radial.reporting.sections import heatmaps, matrix_table
 from vcl_radial.runs.track import FinishedRun
-from vcl_radial.tracks.retinopathy.report import comparisons, pictures, sheet, tables
+from vcl_radial.tracks.retinopathy.report import comparisons, sheet, tables
 from vcl_radial.tracks.retinopathy.report.published import CITATION
 from vcl_radial.tracks.retinopathy.scoring import scored
 
@@ -145,41 +158,43 @@ def sections(runs: Sequence[FinishedRun], data_dir: Path | None) -> list[Section
         data_dir: folder of the photographs that may be shown.
     """
     runs = sorted(runs, key=lambda run: _rank(run.spec.method))
-    methods = {
-        m: [run for run in runs if run.method == m] for m in dict.fromkeys(r.method for r in runs)
-    }
-    benchmark, data = runs[0].benchmark, runs[0].spec.data
-    trained_on = {run.spec.data["dataset"] for run in runs}
-    if len(sets := [name for name in FUNDUS_DATASETS if name in trained_on]) > 1:
+    names = dict.fromkeys(run.method for run in runs)
+    methods = {name: [run for run in runs if run.method == name] for name in names}
+    sets = [name for name in FUNDUS_DATASETS if any(_trained_on(run) == name for run in runs)]
+    if len(sets) > 1:
         return [_shifts(methods, sets)]
-    scores, sites = tables.put_together(runs, "scores"), runs[0].environment["sites"]
-    means = tables.means(scores)
-    last = means[means["after"] == sites[-1]]
-    calibration = tables.put_together(runs, "calibration")
-    pooled = tables.pooled_calibration(calibration[calibration["after"] == sites[-1]])
-    run_scores = comparisons.with_carried(comparisons.by_run(scores), methods)
+    scores, costs = scores_table(runs), runs_table(runs)
+    run_scores = comparisons.by_run(scores, runs)
+    benchmark, dataset, sites = runs[0].benchmark, costs["data"][0], runs[0].environment["sites"]
+    all_means = means(scores)
+    last = all_means[all_means["after"] == len(sites)]
+    main = ranked(last)
+    calibration = pooled_calibration(_calibration(runs))
+    carried = costs[["carried_bytes"]].dropna(axis=1, how="all")
+    run_scores = run_scores.join(carried, on="run").drop(columns="run")
     counts = runs[0].environment["photographs"]
     note = f"Photographs: {counts['train']} to train on, {counts['test']} to test on."
     if len(sites) > 1:
         note += " All but the first section is of the networks after the last site."
-    files = {"scores.csv": means, "runs.csv": run_scores, "calibration.csv": pooled}
-    texts = {name: table.to_csv(index=False) for name, table in files.items()}
-    parts = [Section("", [Text(_HOW_TO_READ), Text(note)], texts)]
+    files = {"scores.csv": all_means, "runs.csv": run_scores, "calibration.csv": calibration}
+    parts = [Section("", [Text(_HOW_TO_READ), Text(note)], _csv(files))]
     if len(sites) > 1:
-        parts.append(_in_sequence(scores, run_scores, sites, benchmark))
-    if (elsewhere := comparisons.shift(methods, last, data["dataset"])) is not None:
+        parts.append(_in_sequence(over_tasks(scores, "auc", "AUC"), costs, sites))
+    if (elsewhere := tables.shift(methods, main, dataset)) is not None:
         parts.append(Section("On other data", [elsewhere]))
     details = []
-    for part, part_rows in tables.graded_parts(last):
-        beside = part == "test" and data["dataset"] != "synthetic"
+    beside = dataset != "synthetic"
+    for part, part_means in tables.graded_parts(main):
         # If seeds differ in their split, the error over seeds includes the error over patients.
         patients = part not in ("test", *sites) or _one_split(runs)
         named, notices = f"{benchmark}, {part}", _notices(runs)
-        parts.append(
-            Section(part, _part_blocks(methods, part_rows, named, notices, beside, patients))
+        blocks = _part_blocks(
+            methods, part_means, named, notices, beside and part == "test", patients
         )
-        details.append(_details(methods, part_rows, pooled[pooled["part"] == part], named, notices))
-    if (detected := comparisons.out_of_distribution(methods, last)) is not None:
+        parts.append(Section(part, blocks))
+        of_part = calibration[calibration["part"] == part]
+        details.append(_details(methods, part_means, of_part, named, notices))
+    if (detected := tables.out_of_distribution(methods, last)) is not None:
         note = (
             "AUC and AUPRC in % with which the uncertainty tells a data set from the test part, or "
             "an artefact. Chance is an AUC of 50, and an AUPRC of the share of the other data."
@@ -188,9 +203,19 @@ def sections(runs: Sequence[FinishedRun], data_dir: Path | None) -> list[Section
     parts += _differences(methods, run_scores[run_scores["after"] == sites[-1]])
     if sheets := _sheets(methods, data_dir):
         parts.append(Section("Most and least certain", sheets))
-    beside = data["dataset"] != "synthetic"
     networks = Section("Networks", [tables.networks(methods, beside=beside)], folded=True)
     return [*parts, *details, networks]
+
+
+def _csv(files: Mapping[str, pd.DataFrame]) -> dict[str, str]:
+    return {name: figures.to_csv(table) for name, table in files.items()}
+
+
+def _calibration(runs: Sequence[FinishedRun]) -> pd.DataFrame:
+    """The bins of all runs after the last site."""
+    found = [run.tables["calibration"].assign(method=run.method) for run in runs]
+    joined = pd.concat(found, ignore_index=True)
+    return joined[joined["after"] == runs[0].environment["sites"][-1]]
 
 
 def _notices(runs: Sequence[FinishedRun]) -> list[str]:
@@ -203,98 +228,86 @@ def _one_split(runs: Sequence[FinishedRun]) -> bool:
     return data.get("split_seed") is not None or data.get("split") == "published"
 
 
+def _trained_on(run: FinishedRun) -> str:
+    return str(run.spec.data["dataset"])
+
+
 def _shifts(methods: tables.Methods, sets: Sequence[str]) -> Section:
     """Each method on its training data set and on the others."""
-    blocks: list[Block] = [
-        Text(
-            "A row is a network trained on one data set, a column the photographs that it is "
-            "tested on: the test part of its own set, and all photographs of another. OOD is the "
-            "AUC with which its uncertainty tells such photographs from the test part of its own "
-            "set; they may be of another hospital too. Mean ± standard error over seeds, each with "
-            "its own split of patients."
-        )
-    ]
-    run_scores = []
-    for method, runs in methods.items():
-        blocks.append(comparisons.shifts(method, runs, sets))
-        for name in sets:
-            if set_runs := [run for run in runs if run.spec.data["dataset"] == name]:
-                scores = comparisons.by_run(tables.put_together(set_runs, "scores"))
-                scores.insert(2, "trained_on", name)
-                run_scores.append(scores)
-    files = {"runs.csv": pd.concat(run_scores, ignore_index=True).to_csv(index=False)}
-    return Section("On other hospitals", blocks, files)
+    note = (
+        "A row is a network trained on one data set, a column the photographs that it is "
+        "tested on: the test part of its own set, and all photographs of another. OOD is the "
+        "AUC with which its uncertainty tells such photographs from the test part of its own "
+        "set; they may be of another hospital too. Mean ± standard error over seeds, each with "
+        "its own split of patients."
+    )
+    runs = [r for m in methods for name in sets for r in methods[m] if _trained_on(r) == name]
+    scores = scores_table(runs).join(runs_table(runs)["data"], on="run")
+    run_scores = comparisons.by_run(scores, runs)
+    main = means(ranked(scores), ["data", *IDENTITY])
+    shown = [tables.shifts(m, main[main["method"] == m], sets) for m in methods]
+    run_scores.insert(3, "trained_on", [_trained_on(runs[run]) for run in run_scores["run"]])
+    files = {"runs.csv": figures.to_csv(run_scores.drop(columns="run"))}
+    return Section("On other hospitals", [Text(note), *shown], files)
 
 
-def _in_sequence(
-    scores: pd.DataFrame, run_scores: pd.DataFrame, sites: Sequence[str], benchmark: str
-) -> Section:
+def _in_sequence(sequence: pd.DataFrame, costs: pd.DataFrame, sites: Sequence[str]) -> Section:
     note = (
         f"The same network learns {', then '.join(sites)}. A method with a posterior takes the one "
         "that it has after a site as the prior of the next; one without goes on from its weights. "
         "`joint` learns all sites at once, and `single-task` each with a network of its own."
     )
-    results = comparisons.by_site(scores, sites, benchmark)
-    draw = partial(figures.accuracy_curves, results, metric="AUC")
+    draw = partial(figures.accuracy_curves, sequence, metric="AUC")
     curve = Figure("in-sequence", draw, "Mean AUC of the sites seen so far, after each site")
-    sequences = comparisons.by_sequence(results, run_scores, sites)
-    matrices = matrix_table(figures.all_over_seeds(results, metric="AUC"))
-    files = {"matrices.csv": matrices, "sequences.csv": sequences}
-    return Section(
-        "Sites in sequence",
-        [
-            Text(note),
-            comparisons.in_sequence(sequences, sites),
-            *heatmaps(results, sites, "AUC"),
-            curve,
-        ],
-        {name: figures.to_csv(table) for name, table in files.items()},
-    )
+    by_sequence = comparisons.by_sequence(sequence, costs, sites)
+    matrices = matrix_table(figures.all_over_seeds(sequence, metric="AUC"))
+    table = comparisons.in_sequence(by_sequence, sites)
+    blocks = [Text(note), table, *heatmaps(sequence, sites, "AUC"), curve]
+    files = _csv({"matrices.csv": matrices, "sequences.csv": by_sequence})
+    return Section("Sites in sequence", blocks, files)
 
 
 def _part_blocks(
     methods: tables.Methods,
-    part_rows: pd.DataFrame,
+    part_means: pd.DataFrame,
     named: str,
     notices: Sequence[str],
     beside: bool,
     patients: bool,
 ) -> list[Block]:
     """Table 1 of a part, its curves, and RETINA's scores."""
-    part = str(part_rows["part"].iloc[0])
+    part = str(part_means["part"].iloc[0])
     references = [m for m, runs in methods.items() if runs[0].spec.method in tables.REFERENCES]
     # References have far lower scores; drawing them would squeeze the lines of all networks.
-    drawn = part_rows[~part_rows["method"].isin(references)]
+    drawn = part_means[~part_means["method"].isin(references)]
     if drawn.empty:
-        drawn = part_rows
-    draw = partial(pictures.referral_curves, drawn, f"{named}: referral", notices)
+        drawn = part_means
+    draw = partial(referral_curves, drawn, f"{named}: referral", notices)
     alt = f"AUC and accuracy by the share referred, {part}"
+    title = "Scores of RETINA (Band et al. 2021)"
     return [
-        tables.table_1(methods, part_rows, beside=beside, patients=patients),
+        tables.table_1(methods, part_means, beside=beside, patients=patients),
         *([Text(_BESIDE)] if beside else []),
         Figure(f"referral-{file_name(part)}", draw, alt),
-        tables.scores_table(
-            methods, part_rows, tables.RETINA, "Scores of RETINA (Band et al. 2021)", patients=False
-        ),
+        tables.scores_table(methods, part_means, tables.RETINA, title, patients=False),
         Text(_RETINA),
     ]
 
 
 def _details(
     methods: tables.Methods,
-    part_rows: pd.DataFrame,
-    pooled: pd.DataFrame,
+    part_means: pd.DataFrame,
+    calibration: pd.DataFrame,
     named: str,
     notices: Sequence[str],
 ) -> Section:
     """Scores with equal class weights, and calibration."""
-    part = str(part_rows["part"].iloc[0])
-    title = f"{named}: calibration"
-    draw = partial(pictures.calibration_curves, pooled, part_rows, title, notices)
+    part = str(part_means["part"].iloc[0])
+    draw = partial(calibration_curves, calibration, part_means, f"{named}: calibration", notices)
     balanced = "Areas with classes that count alike, and other scores of all photographs"
     blocks: list[Block] = [
-        tables.balanced_accuracies(methods, part_rows),
-        tables.scores_table(methods, part_rows, tables.BALANCED, balanced),
+        tables.balanced_accuracies(methods, part_means),
+        tables.scores_table(methods, part_means, tables.BALANCED, balanced),
         Figure(f"calibration-{file_name(part)}", draw, f"Calibration, {part}"),
     ]
     return Section(f"{part}: balanced scores and calibration", blocks, folded=True)

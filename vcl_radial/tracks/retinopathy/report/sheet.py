@@ -19,7 +19,7 @@ from vcl_radial.data.fundus.prepare import squared
 from vcl_radial.errors import UserError
 from vcl_radial.reporting.figures.panels import finish, panel_title, panels
 from vcl_radial.reporting.figures.style import QUIET_INK, SMALL_SIZE, house_style
-from vcl_radial.tracks.retinopathy.report.tables import UNCERTAINTY_NAMES
+from vcl_radial.reporting.scores import UNCERTAINTY_NAMES
 from vcl_radial.tracks.retinopathy.scoring import uncertainties
 from vcl_radial.tracks.retinopathy.settings import DataSettings
 

@@ -1,113 +1,38 @@
-"""The tables of a part: means over seeds, Table 1, RETINA's scores; networks, calibration."""
+"""The tables of a part: Table 1, RETINA's scores, other data, detection; networks, calibration."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 import pandas as pd
 
-from vcl_radial.metrics import mean_and_standard_error
+from vcl_radial.data.fundus.layouts import OTHER
+from vcl_radial.metrics import METRICS
 from vcl_radial.reporting.blocks import Cell, Column, Table
+from vcl_radial.reporting.mean_table import Score, cells, mean_table, of_metric
+from vcl_radial.reporting.scores import UNCERTAINTY_NAMES, main_uncertainty
 from vcl_radial.runs.track import FinishedRun
 from vcl_radial.tracks.retinopathy.report.published import SHARES, WORDS, published
 
 Methods: TypeAlias = Mapping[str, Sequence[FinishedRun]]
 """The runs of each method, in order."""
 
-_KEYS: Final = ["method", "after", "part", "metric", "uncertainty", "referred"]
-
 REFERENCES: Final = ("texture", "silhouette", "colour")
 """Methods that see no lesion; a network may reach their scores by the same shortcut."""
 
-RETINA: Final = {
-    "nll": ("NLL (nats)", 3),
-    "auprc": ("AUPRC", 1),
-    "ece": ("ECE", 1),
-    "accuracy_area": ("area: accuracy", 1),
-    "nll_area": ("area: NLL (nats)", 3),
-    "auc_area": ("area: AUC", 1),
-    "auprc_area": ("area: AUPRC", 1),
-}
-"""Heading and decimals of the scores of RETINA."""
+_AREAS: Final = ("accuracy_area", "nll_area", "auc_area", "auprc_area")
+RETINA: Final = ("nll", "auprc", "ece", *_AREAS)
+"""The scores of RETINA."""
 
-BALANCED: Final = {
-    f"balanced_{metric}": RETINA[metric] for metric in RETINA if metric.endswith("_area")
-} | {
-    "brier": ("Brier", 3),
-    "calibration_error": ("calibration error", 1),
-    "sampling": ("sampling (%)", 3),
-}
-"""Heading and decimals of areas with equal class weights, and of more scores."""
+BALANCED: Final = (
+    *(f"balanced_{area}" for area in _AREAS),
+    *("brier", "calibration_error", "sampling"),
+)
+"""Areas with equal class weights, and more scores."""
 
-UNCERTAINTY_NAMES: Final = {"mutual_information": "MI", "entropy": "entropy"}
-
-
-def put_together(runs: Sequence[FinishedRun], table: str) -> pd.DataFrame:
-    """Concatenate one table of all runs, with `method` and `seed` in front."""
-    tables = []
-    for run in runs:
-        copy = run.tables[table].copy()
-        copy.insert(0, "method", run.method)
-        copy.insert(1, "seed", run.spec.seed)
-        tables.append(copy)
-    return pd.concat(tables, ignore_index=True)
-
-
-def means(scores: pd.DataFrame) -> pd.DataFrame:
-    """Means of scores over seeds.
-
-    Args:
-        scores: `scores.csv` of many runs, with `method` and `seed`.
-
-    Returns:
-        `method, after, part, metric, uncertainty, referred, seeds, mean, se_seeds, se_patients,
-        lower, upper`: `se_seeds` is the standard error over seeds (not a number for one seed),
-        `se_patients` is the bootstrapped standard error over patients of a run, and `lower, upper`
-        are the 5 and 95 % quantiles; these three are averaged over seeds.
-    """
-    rows = []
-    for keys, group in scores.groupby(_KEYS, sort=False, dropna=False):
-        mean, error = mean_and_standard_error(group["value"])
-        rest = (group[name].mean() for name in ("standard_error", "lower", "upper"))
-        rows.append((*keys, group["seed"].nunique(), mean, error, *rest))
-    names = ["seeds", "mean", "se_seeds", "se_patients", "lower", "upper"]
-    return pd.DataFrame(rows, columns=[*_KEYS, *names])
-
-
-def main_uncertainty(method_rows: pd.DataFrame) -> str:
-    """The uncertainty that ranks photographs: mutual information, or entropy without draws."""
-    known = set(method_rows["uncertainty"])
-    return next((name for name in UNCERTAINTY_NAMES if name in known), "")
-
-
-def ranked(table: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """The rows of a metric by each method's `main_uncertainty`."""
-    parts = [
-        group[(group["metric"] == metric) & (group["uncertainty"] == main_uncertainty(group))]
-        for _, group in table.groupby("method", sort=False)
-    ]
-    return pd.concat(parts)
-
-
-def cell(rows: pd.DataFrame, decimals: int = 1, *, patients: bool = True) -> str:
-    """Format `mean ± standard error over seeds (over patients)`, or "" without a value.
-
-    Args:
-        rows: rows of `means`; the first is shown.
-        decimals: decimals of all numbers.
-        patients: whether the error over patients is shown beside the error over seeds.
-    """
-    if rows.empty or math.isnan(row := rows.iloc[0]["mean"]):
-        return ""
-    text = f"{row:.{decimals}f}"
-    if not math.isnan(seeds := rows.iloc[0]["se_seeds"]):
-        text += f" ± {seeds:.{decimals}f}"
-    error = rows.iloc[0]["se_patients"]
-    if not math.isnan(error) and (patients or math.isnan(seeds)):
-        text += f" ({error:.{decimals}f})"
-    return text
+DETECTION: Final = ("ood_auc", "ood_auprc", "finds_artefacts")
+"""Metrics of what uncertainty detects."""
 
 
 def tweaks(recipe: Mapping[str, Any]) -> str:
@@ -162,91 +87,129 @@ def networks(methods: Methods, *, beside: bool = False) -> Table:
 
 
 def table_1(
-    methods: Methods, part_rows: pd.DataFrame, *, beside: bool = False, patients: bool = True
+    methods: Methods, means: pd.DataFrame, *, beside: bool = False, patients: bool = True
 ) -> Table:
     """The paper's Table 1 for a part: AUC and accuracy of the kept photographs, by share referred.
 
     Args:
         methods: the runs of each method.
-        part_rows: rows of `means` for one part.
+        means: `scores.means` of one part, by each method's main uncertainty.
         beside: whether the paper's rows stand below ours; the paper has no accuracies.
-        patients: whether errors over patients are shown; see `cell`.
+        patients: whether errors over patients are shown beside those over seeds.
     """
+    shown = [
+        Score(
+            Column(f"{name}, {share:.0%}", better="higher", aside=metric == "accuracy"),
+            {"metric": metric, "referred": share},
+            within=patients,
+        )
+        for metric, name in (("auc", "AUC"), ("accuracy", "accuracy"))
+        for share in SHARES
+    ]
     rows: list[list[Cell | str]] = []
     for method, runs in methods.items():
-        method_rows = part_rows[part_rows["method"] == method]
-        by = main_uncertainty(method_rows)
-        cells = [
-            cell(at(method_rows, metric, by, share), patients=patients)
-            for metric in ("auc", "accuracy")
-            for share in SHARES
-        ]
-        rows.append([label(method, runs), UNCERTAINTY_NAMES.get(by, ""), *cells])
+        of_method = means[means["method"] == method]
+        by = UNCERTAINTY_NAMES.get(main_uncertainty(of_method["uncertainty"]), "")
+        rows.append([label(method, runs), by, *cells(of_method, shown)])
         if beside and (theirs := published().get(runs[0].spec.method)):
-            cells = [f"{theirs.auc[s]:.1f} ({theirs.standard_error[s]:.2f})" for s in SHARES]
-            named = [f"paper: {theirs.name}", "", *cells, *[""] * len(SHARES)]
+            aucs = [f"{theirs.auc[s]:.1f} ({theirs.standard_error[s]:.2f})" for s in SHARES]
+            named = [f"paper: {theirs.name}", "", *aucs, *[""] * len(SHARES)]
             rows.append([Cell(text, published=True) for text in named])
-    shares = [f"{share:.0%}" for share in SHARES]
-    heads: list[Column | str] = [
-        *text_columns("method", "by"),
-        *(Column(f"AUC, {share}", better="higher") for share in shares),
-        *(Column(f"accuracy, {share}", better="higher", aside=True) for share in shares),
-    ]
+    heads = [*text_columns("method", "by"), *(score.column for score in shown)]
     return Table(heads, rows, "In % of what is kept when a share is referred")
 
 
-def balanced_accuracies(methods: Methods, part_rows: pd.DataFrame) -> Table:
+def balanced_accuracies(methods: Methods, means: pd.DataFrame) -> Table:
     """Balanced accuracy of the kept photographs, by the share referred."""
-    rows = []
-    for method, runs in methods.items():
-        method_rows = part_rows[part_rows["method"] == method]
-        by = main_uncertainty(method_rows)
-        cells = [cell(at(method_rows, "balanced_accuracy", by, share)) for share in SHARES]
-        rows.append([label(method, runs), *cells])
-    heads = [f"{share:.0%} referred" for share in SHARES]
-    return Table([*text_columns("method"), *heads], rows, "Balanced accuracy in % of what is kept")
+    shown = [
+        Score(Column(f"{s:.0%} referred"), {"metric": "balanced_accuracy", "referred": s})
+        for s in SHARES
+    ]
+    title = "Balanced accuracy in % of what is kept"
+    return mean_table(of_methods(methods, means), ["method"], shown, title)
 
 
 def scores_table(
-    methods: Methods,
-    part_rows: pd.DataFrame,
-    scores: Mapping[str, tuple[str, int]],
-    title: str,
-    *,
-    patients: bool = True,
+    methods: Methods, means: pd.DataFrame, names: Sequence[str], title: str, patients: bool = True
 ) -> Table:
-    """Scores of a part by their headings, `RETINA` or `BALANCED`; areas by the uncertainty.
-
-    The column of sampling is left out if it moves no prediction.
-    """
-    if not (part_rows[part_rows["metric"] == "sampling"]["mean"] > 0).any():
-        scores = {metric: score for metric, score in scores.items() if metric != "sampling"}
-    rows = []
-    for method, runs in methods.items():
-        method_rows = part_rows[part_rows["method"] == method]
-        by = main_uncertainty(method_rows)
-        cells = [
-            cell(at(method_rows, metric, by), decimals, patients=patients)
-            for metric, (_, decimals) in scores.items()
-        ]
-        rows.append([label(method, runs), *cells])
-    heads = [_score_column(heading) for heading, _ in scores.values()]
-    return Table([*text_columns("method"), *heads], rows, title)
+    """Metrics of a part, `RETINA` or `BALANCED`; sampling is left out if it moves no prediction."""
+    still = not (means[means["metric"] == "sampling"]["mean"] > 0).any()
+    shown = [of_metric(n, within=patients) for n in names if not (still and n == "sampling")]
+    return mean_table(of_methods(methods, means), ["method"], shown, title)
 
 
-def _score_column(heading: str) -> Column:
-    if heading.startswith("sampling"):  # neither good nor bad
-        return Column(heading)
-    lower = any(word in heading for word in ("NLL", "ECE", "Brier", "error"))
-    return Column(f"{heading} {'↓' if lower else '↑'}", better="lower" if lower else "higher")
-
-
-def at(method_rows: pd.DataFrame, metric: str, by: str, share: float | None = None) -> pd.DataFrame:
-    """The rows of a metric, for an uncertainty and a share if the metric has them."""
-    rows = method_rows[
-        (method_rows["metric"] == metric) & method_rows["uncertainty"].isin([by, ""])
+def shift(methods: Methods, means: pd.DataFrame, trained_on: str) -> Table | None:
+    """AUC on the test part and on other data sets; None without other data sets."""
+    parts = [name for name, _ in graded_parts(means)]
+    if "test" not in parts or len(parts) < 2:
+        return None
+    shown = [
+        Score(
+            Column(trained_on if part == "test" else part, better="higher"),
+            {"metric": "auc", "referred": 0.0, "part": part},
+            within=part != "test",
+        )
+        for part in parts
     ]
-    return rows if share is None else rows[rows["referred"] == share]
+    title = f"AUC in %, trained on {trained_on} and tested on"
+    return mean_table(of_methods(methods, means), ["method"], shown, title)
+
+
+def shifts(method: str, means: pd.DataFrame, sets: Sequence[str]) -> Table:
+    """AUC of one method on all data sets, with a row for each training set.
+
+    Further columns show how its uncertainty detects photographs without a grade.
+
+    Args:
+        method: name of the method.
+        means: `scores.means` of its runs by `data`, the set that they were trained on.
+        sets: names of the sets, in order.
+    """
+    own = means["part"] == "test"
+    means = means.assign(part=means["part"].where(~own, means["data"]))
+    ungraded = [part for part in means["part"].unique() if part.endswith(OTHER)]
+    columns = [(name, name, {"metric": "auc", "referred": 0.0}) for name in sets]
+    columns += [(f"{name}: OOD", name, {"metric": "ood_auc"}) for name in ungraded]
+    shown = [
+        Score(Column(head, better="higher"), {**where, "part": part}, within=False)
+        for head, part, where in columns
+    ]
+    groups = {name: means[means["data"] == name] for name in sets}
+    rows = [
+        [name, *cells(group, shown), str(group["seeds"].max())]
+        for name, group in groups.items()
+        if len(group)
+    ]
+    heads = [*text_columns("trained on"), *(score.column for score in shown), "seeds"]
+    return Table(heads, rows, f"{method}: AUC in % on")
+
+
+def out_of_distribution(methods: Methods, means: pd.DataFrame) -> Table | None:
+    """How well uncertainty detects other data and artefacts; None without such scores."""
+    detections = means[means["metric"].isin(DETECTION)]
+    if detections.empty:
+        return None
+    shown = [
+        Score(
+            Column(f"{part}: {METRICS[name].heading}"), {"metric": name, "part": part}, within=False
+        )
+        for part, of_part in detections.groupby("part", sort=False)
+        for name in DETECTION
+        if (of_part["metric"] == name).any()
+    ]
+    rows = [
+        ([label(method, runs), name], group)
+        for method, runs in methods.items()
+        for by, name in UNCERTAINTY_NAMES.items()
+        if len(group := detections.query("method == @method and uncertainty == @by"))
+    ]
+    return mean_table(rows, ["method", "by"], shown)
+
+
+def of_methods(methods: Methods, means: pd.DataFrame) -> Iterator[tuple[list[str], pd.DataFrame]]:
+    """The label and the means of each method, for `mean_table`."""
+    for method, runs in methods.items():
+        yield [label(method, runs)], means[means["method"] == method]
 
 
 def label(method: str, runs: Sequence[FinishedRun]) -> str:
@@ -267,26 +230,3 @@ def graded_parts(table: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
     scored = table[table["metric"] == "auc"]["part"].unique()
     for name, part_rows in table[table["part"].isin(scored)].groupby("part", sort=False):
         yield str(name), part_rows
-
-
-def pooled_calibration(calibration: pd.DataFrame) -> pd.DataFrame:
-    """Calibration curves over the photographs of all seeds together.
-
-    Args:
-        calibration: `calibration.csv` of many runs.
-
-    Returns:
-        `method, part, lower, upper, count, predicted, observed`; without empty bins.
-    """
-    bins = calibration[calibration["count"] > 0].copy()
-    for name in ("predicted", "observed"):
-        bins[name] *= bins["count"]
-    keys = ["method", "part", "lower", "upper"]
-    sums = bins.groupby(keys, sort=False)[["count", "predicted", "observed"]].sum().reset_index()
-    for name in ("predicted", "observed"):
-        sums[name] /= sums["count"]
-    # Bins are sorted, because one seed may have photographs in a bin where another has none.
-    order = {name: index for index, name in enumerate(dict.fromkeys(sums["method"]))}
-    return sums.sort_values(
-        ["method", "lower"], key=lambda c: c.map(order) if c.name == "method" else c
-    ).reset_index(drop=True)
