@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from tiny_runs import ENVIRONMENT, MULTI_HEAD, SINGLE_HEAD, finished, tiny_run
+from tiny_runs import MULTI_HEAD, SINGLE_HEAD, finished, tiny_run
 
 from vcl_radial.reporting.figures import layer_movement
 from vcl_radial.reporting.gather import gather
@@ -33,19 +33,11 @@ def finished_with(out: Path, layers: str, **settings: object) -> RunFolder:
 @pytest.mark.parametrize(
     ("layers", "fault"),
     [
-        (layers_with(kl="much"), "a kl that is not a number"),
-        (layers_with(kl=-1e300), "the kl -1e+300, which no run gives"),
-        (layers_with(moved=1e300), "the moved 1e+300, which no run gives"),
-        (layers_with(kl=-math.inf), "the kl -inf, which no run gives"),
-        (layers_with(noise=-0.1), "a noise that is negative"),
-        (layers_with(units_at_rest=101.0), "units_at_rest that are not between 0 and 100 %"),
-        (layers_with(units_at_rest=None), "units_at_rest that are not between 0 and 100 %"),
-        (layers_with(task_trained="two"), "a task_trained that is not a task from 1 to 2"),
-        (layers_with(task_trained=77), "a task_trained that is not a task from 1 to 2"),
-        (layers_with(task_trained=0), "a task_trained that is not a task from 1 to 2"),
-        (layers_with(task_trained=1.5), "a task_trained that is not a task from 1 to 2"),
-        (layers_with(task_trained=None), "a task_trained that is not a task from 1 to 2"),
-        (layers_with(layer=None), "a row without a layer"),
+        (layers_with(kl="much"), "much"),
+        (layers_with(task_trained="two"), "two"),
+        (layers_with(task_trained=1.5), "float64"),
+        (layers_with(task_trained=None), "NA values"),
+        ("task_trained,layer\n1,head\n", "'kl'"),
         ("", "No columns"),
     ],
 )
@@ -87,18 +79,6 @@ def scores_with(metric: str, value: float) -> str:
     table = pd.DataFrame(rows, columns=COLUMNS)
     table.loc[len(table) - 1, "value"] = value
     return table.to_csv(index=False)
-
-
-@pytest.mark.parametrize(
-    ("metric", "value"),
-    [("nll", -math.inf), ("nll", 1e300), ("ece", math.inf), ("predicted_as_newest", -math.inf)],
-)
-def test_scores_that_no_run_gives_are_passed_over(tmp_path: Path, metric, value):
-    finished(tmp_path, tiny_run(seed=1))
-    finished(tmp_path, tiny_run(seed=0), tidy=scores_with(metric, value), environment=ENVIRONMENT)
-    runs, (line,) = gather(tmp_path)
-    assert [run.spec.seed for run in runs] == [1]
-    assert f"(accuracy.csv: it holds the value {value:g}, which no run gives)" in line
 
 
 def test_the_infinite_nll_of_a_label_held_impossible_is_a_score(tmp_path: Path):

@@ -32,7 +32,7 @@ def test_the_same_runs_give_the_same_bytes_of_tables_and_pictures(tmp_path: Path
     assert one == content(tmp_path / "two")
     stems = ("final-model", "heatmap-joint", "heatmap-naive", "heatmaps", "accuracy-over-tasks")
     pictures = {f"{MULTI_HEAD}/{stem}{suffix}" for stem in stems for suffix in (".png", ".svg")}
-    names = ("results", "summary", "differences", "matrices", "curves", "runs", "origin")
+    names = ("results", "summary", "differences", "matrices", "runs", "origin")
     tables = {f"{MULTI_HEAD}/{name}.csv" for name in names}
     tables |= {f"{MULTI_HEAD}/{name}.md" for name in ("summary", "details")}
     assert set(one) == pictures | tables | {f"{MULTI_HEAD}/manifest.json", "index.html"}

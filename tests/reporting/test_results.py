@@ -103,8 +103,8 @@ def test_what_is_not_a_finished_run_is_passed_over_by_name(tmp_path: Path):
     expected = {
         unfinished.path: "not finished; the command that started it resumes it",
         altered.path: ": accuracy.csv was altered after the run",
-        gaps.path: "the tasks evaluated must be 1 to 2",
-        columns.path: "(accuracy.csv: it has the columns a, b)",
+        gaps.path: "does not hold the 2 tasks of environment.json",
+        columns.path: "(accuracy.csv: has no column 'task_trained'",
         environment.path: "(environment.json: the key 'processor' is missing)",
         no_table.path: "is not a run folder of this suite (environment.json: ",
         no_spec.path: "is not a run folder of this suite (it has no spec.toml)",
@@ -167,15 +167,13 @@ def tidy_with(**changed: object) -> str:
 @pytest.mark.parametrize(
     ("tidy", "words"),
     [
-        (tidy_with(value=None), "a value that is not a number"),
-        (tidy_with(value=101.0), "not between 0 and 100"),
-        (tidy_with(value="high"), "accuracy.csv: "),
-        (tidy_with(task_evaluated=10**12), "it holds 1000000000000 tasks"),  # and no memory for it
-        (tidy_with(task_evaluated="two"), "accuracy.csv: "),
+        (tidy_with(value="high"), "high"),
+        (tidy_with(task_evaluated=10**12), "does not hold the 2 tasks"),  # and no memory for it
+        (tidy_with(task_evaluated="two"), "two"),
         (tidy_with(task_trained=1), "occurs twice"),
         (tidy_with(task_trained=77), "a task_trained that is not from 0 to 2"),
-        (tidy_with(task_trained=1e300), "a task_trained that is not from 0 to 2"),
-        ("", "accuracy.csv: No columns"),
+        (tidy_with(task_trained=1.5), "float64"),
+        ("", "No columns"),
         ("\0\0", "accuracy.csv: "),
     ],
 )
@@ -193,7 +191,7 @@ def test_damaged_scores_are_passed_over_by_name(tmp_path: Path, tidy, words):
     ("changed", "words"),
     [
         ({"tasks": "0, 1"}, "'tasks'"),
-        ({"tasks": ["one"]}, "it holds 2 tasks, and environment.json names 1"),
+        ({"tasks": ["one"]}, "does not hold the 1 tasks of environment.json"),
         ({"seconds": {"training": math.inf}}, "'seconds.training'"),
         ({"parameters": -1}, "'parameters'"),
         ({"packages": [1]}, "'packages'"),

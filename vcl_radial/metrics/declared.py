@@ -43,7 +43,7 @@ class Metric:
     better: Better | None = None
     meaning: str = ""
     of: Of = "table"
-    function: Callable[..., float | None] | None = None
+    function: Callable[..., Any] | None = None
     counted: bool = False
     in_bytes: bool = False
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pandas as pd
 
 from vcl_radial.metrics import METRICS
-from vcl_radial.reporting.blocks import Cell, Column, Table
+from vcl_radial.reporting.blocks import Cell, Column, Table, number, with_spread
 
 
 @dataclass(frozen=True)
@@ -70,10 +70,8 @@ def _cell(means: pd.DataFrame, decimals: int, within: bool) -> str:
     """Format the first row as `mean ± error over runs (error within runs)`; "" without a value."""
     if means.empty or math.isnan((row := means.iloc[0])["mean"]):
         return ""
-    over, inside = row["standard_error"], row.get("error_within", math.nan)
-    text = f"{row['mean']:.{decimals}f}"
-    if not math.isnan(over):
-        text += f" ± {over:.{decimals}f}"
-    if not math.isnan(inside) and (within or math.isnan(over)):
-        text += f" ({inside:.{decimals}f})"
+    text = with_spread(row["mean"], row["standard_error"], decimals)
+    inside = row.get("error_within", math.nan)
+    if not math.isnan(inside) and (within or math.isnan(row["standard_error"])):
+        text += f" ({number(inside, decimals)})"
     return text

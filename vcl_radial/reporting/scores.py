@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -46,10 +47,11 @@ def scores_table(finished: Sequence[FinishedRun]) -> pd.DataFrame:
         return pd.DataFrame(columns=[*COLUMNS])
     tables = []
     for number, run in enumerate(finished):
-        known = dict(zip(RUN, (number, run.benchmark, run.method, run.spec.seed), strict=True))
         table = run.track.scores(run)
-        missing = {"after": 0, "task": 0, "part": run.spec.evaluate_on}
-        known |= {name: value for name, value in missing.items() if name not in table}
+        defaults = {"after": 0, "task": 0, "part": run.spec.evaluate_on}
+        named = (number, run.benchmark, run.method, run.spec.seed)
+        known: dict[str, Any] = dict(zip(RUN, named, strict=True))
+        known |= {name: value for name, value in defaults.items() if name not in table}
         tables.append(table.assign(**known))
     joined = pd.concat(tables, ignore_index=True)
     return joined[[*COLUMNS, *(name for name in joined if name not in COLUMNS)]]

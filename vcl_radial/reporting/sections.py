@@ -44,15 +44,15 @@ def shown(sections: Iterable[Section | None]) -> list[Section]:
     return [section for section in sections if section is not None]
 
 
-def leaderboard(scores: pd.DataFrame, runs: pd.DataFrame, names: Sequence[str]) -> Section:
+def leaderboard(scores: pd.DataFrame, by_run: pd.DataFrame, names: Sequence[str]) -> Section:
     """Every score and cost of every method over its seeds, and the final model on every task.
 
     Args:
-        scores: accuracies of tasks.
-        runs: the costs of their runs.
+        scores: scores of tasks.
+        by_run: their table of `figures.seed_table`.
         names: names of the tasks.
     """
-    table = figures.summary_table(figures.seed_table(scores, runs))
+    table = figures.summary_table(by_run)
     draw = partial(figures.final_bars, scores, tasks=names)
     final = Figure("final-model", draw, "Accuracy of the final network on every task")
     files = {"summary.csv": figures.to_csv(table), "results.csv": figures.to_csv(scores)}
@@ -82,13 +82,15 @@ def against_first(scores: pd.DataFrame) -> Section:
 
 
 def curves(scores: pd.DataFrame) -> Section | None:
-    """Average accuracy over the tasks seen so far, after every task; needs several tasks."""
+    """Average accuracy over the tasks seen so far, after every task; needs several tasks.
+
+    Its numbers are the rows "seen" of `matrices.csv`.
+    """
     if scores["task"].max() < 2:
         return None
     alt = "Average accuracy over the tasks seen so far, after every task"
     picture = Figure("accuracy-over-tasks", partial(figures.accuracy_curves, scores), alt)
-    files = {"curves.csv": figures.to_csv(figures.curve_table(scores))}
-    return Section("Accuracy over tasks", [picture], files)
+    return Section("Accuracy over tasks", [picture])
 
 
 def matrices(scores: pd.DataFrame, names: Sequence[str]) -> Section:
@@ -158,9 +160,13 @@ def matrix(summary: AccuracyOverSeeds, names: Sequence[str]) -> Table:
     return Table([head, *names, "mean of tasks seen"], rows, title=summary.method)
 
 
-def single_runs(scores: pd.DataFrame, runs: pd.DataFrame) -> Section:
-    """Every score of every run over tasks, without empty columns, and the run's folder."""
-    by_run = figures.seed_table(scores, runs)
+def single_runs(by_run: pd.DataFrame, runs: pd.DataFrame) -> Section:
+    """Every score of every run over tasks, without empty columns, and the run's folder.
+
+    Args:
+        by_run: a table of `figures.seed_table`.
+        runs: the table of its runs.
+    """
     folders = runs.set_index(["method", "seed"])["folder"]
     known = shown_scores(by_run)
     rows = [
@@ -172,8 +178,8 @@ def single_runs(scores: pd.DataFrame, runs: pd.DataFrame) -> Section:
         ]
         for run in by_run.to_dict("records")
     ]
-    columns = [Column("method", is_text=True), "seed", *map(column, known)]
-    table = Table([*columns, Column("folder", is_text=True)], rows)
+    method, folder = (Column(name, is_text=True) for name in ("method", "folder"))
+    table = Table([method, "seed", *map(column, known), folder], rows)
     return Section("Single runs", [table], {"runs.csv": figures.to_csv(by_run)}, folded=True)
 
 

@@ -5,19 +5,12 @@ import pandas as pd
 import pytest
 from matplotlib.colors import to_hex
 
-from vcl_radial.reporting.figures.curves import accuracy_curves, curve_table
+from vcl_radial.reporting.figures.curves import accuracy_curves
 from vcl_radial.reporting.figures.style import method_styles
 
 
-def test_the_table_is_the_average_over_the_tasks_seen(two_seeds):
-    table = curve_table(two_seeds)
-    assert list(table["after"]) == [1, 2]
+def test_the_lines_and_bands_are_the_average_over_the_tasks_seen(two_seeds):
     # After task 1: 98 and 99. After task 2: (90 + 97) / 2 and (94 + 98) / 2.
-    np.testing.assert_allclose(table["mean"], [98.5, 94.75])
-    np.testing.assert_allclose(table["se"], [0.5, 1.25])
-
-
-def test_the_lines_and_bands_lie_where_the_table_says(two_seeds):
     lower = two_seeds.assign(value=two_seeds["value"] - 10.0)
     (axes,) = accuracy_curves(lower).axes
     (line,) = axes.lines

@@ -1,6 +1,6 @@
 """Draw pictures and make tables of results, as pure functions of tidy accuracy tables."""
 
-from vcl_radial.reporting.figures.curves import accuracy_curves, curve_table
+from vcl_radial.reporting.figures.curves import accuracy_curves
 from vcl_radial.reporting.figures.differences import paired_differences
 from vcl_radial.reporting.figures.final_bars import final_bars
 from vcl_radial.reporting.figures.heatmap import heatmap, heatmap_sheet
@@ -14,7 +14,6 @@ __all__ = [
     "accuracy_curves",
     "all_over_seeds",
     "board",
-    "curve_table",
     "empty",
     "final_bars",
     "heatmap",

@@ -86,21 +86,3 @@ def _scale(axes: Axes, curves: Sequence[Curve]) -> bool:
         axes.set_ylim(max(bottom, 0), min(top, 100))
     axes.yaxis.set_major_formatter("{x:g}")
     return stretched
-
-
-def curve_table(results: pd.DataFrame) -> pd.DataFrame:
-    """The table of the numbers in the curves.
-
-    Args:
-        results: Tidy tables of the runs of one benchmark, with `benchmark, method, seed`.
-
-    Returns:
-        One row per method and task, with `benchmark, method, after`, the mean over the
-        seeds of the average accuracy over the tasks seen, and its standard error `mean, se`.
-    """
-    rows = [
-        (s.benchmark, s.method, i, float(s.seen_mean[i - 1]), float(s.seen_error[i - 1]))
-        for s in all_over_seeds(results)
-        for i in s.rows
-    ]
-    return pd.DataFrame(rows, columns=["benchmark", "method", "after", "mean", "se"])

@@ -103,7 +103,8 @@ def calibration_curves(
             middle = 50 * (bins["lower"] + bins["upper"])
             axes.bar(middle, share, width=8.5, color=PALE, edgecolor=FAINT, linewidth=0.5)
             axes.plot([0, 100], [0, 100], color=QUIET_INK, linewidth=0.7, linestyle=(0, (4, 3)))
-            curve = Curve("", method, 100 * bins["predicted"], 100 * bins["observed"])
+            x, y = (100 * bins[name] for name in ("predicted", "observed"))
+            curve = Curve("", method, x.tolist(), y.tolist())
             look = {"linestyle": style.linestyle, "marker": style.marker, "markersize": 3.2}
             line(axes, curve, style.colour, **look, clip_on=False)
             axes.text(

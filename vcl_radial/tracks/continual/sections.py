@@ -19,18 +19,19 @@ def report(finished: Sequence[FinishedRun]) -> list[Section]:
         DataError: tables do not fit together.
     """
     scores, runs = scores_table(finished), runs_table(finished)
+    by_run = figures.seed_table(scores, runs)
     names = finished[0].environment["tasks"]
     if finished[0].spec.stream.get("class_order") == "seed":  # classes differ between seeds
         names = [f"task {number}" for number in range(1, len(names) + 1)]
     return sections.shown(
         [
-            sections.leaderboard(scores, runs, names),
+            sections.leaderboard(scores, by_run, names),
             sections.against_first(scores),
             sections.curves(scores),
             sections.matrices(scores, names),
             _layers(finished),
             sections.matrices_in_numbers(scores, names),
-            sections.single_runs(scores, runs),
+            sections.single_runs(by_run, runs),
             sections.settings(finished),
         ]
     )

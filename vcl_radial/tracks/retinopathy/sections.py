@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -12,7 +11,6 @@ import pandas as pd
 
 from vcl_radial.data.fundus import FUNDUS_DATASETS
 from vcl_radial.errors import DataError
-from vcl_radial.files.reading import LARGE, read_text
 from vcl_radial.reporting import figures
 from vcl_radial.reporting.blocks import Block, Figure, Section, Text
 from vcl_radial.reporting.figures.differences import corrected, difference_table
@@ -31,6 +29,7 @@ from vcl_radial.reporting.scores import (
     scores_table,
 )
 from vcl_radial.reporting.sections import heatmaps, matrix_table
+from vcl_radial.reporting.stored import stored_table
 from vcl_radial.runs.track import FinishedRun
 from vcl_radial.tracks.retinopathy.report import comparisons, sheet, tables
 from vcl_radial.tracks.retinopathy.report.published import CITATION
@@ -107,13 +106,9 @@ def read_table(path: Path, name: str) -> pd.DataFrame:
     Raises:
         DataError: the table cannot be read.
     """
-    try:
-        text = read_text(path / f"{name}.csv", LARGE)
-        table = pd.read_csv(io.StringIO(text), dtype=TEXTS, keep_default_na=False, na_values="")
-    except (OSError, ValueError) as error:
-        raise DataError(f"{name}.csv: cannot be read: {error}; run it again") from None
-    if name != "history" and "part" not in table:
-        raise DataError(f"{name}.csv: has no column 'part'; run it again with this version")
+    columns = () if name == "history" else ("part",)
+    options = {"keep_default_na": False, "na_values": ""}
+    table = stored_table(path / f"{name}.csv", columns, TEXTS, **options)
     return table.fillna({name: "" for name in TEXTS if name in table})
 
 
@@ -214,8 +209,8 @@ def _csv(files: Mapping[str, pd.DataFrame]) -> dict[str, str]:
 def _calibration(runs: Sequence[FinishedRun]) -> pd.DataFrame:
     """The bins of all runs after the last site."""
     found = [run.tables["calibration"].assign(method=run.method) for run in runs]
-    joined = pd.concat(found, ignore_index=True)
-    return joined[joined["after"] == runs[0].environment["sites"][-1]]
+    joined: pd.DataFrame = pd.concat(found, ignore_index=True)
+    return joined[joined["after"].eq(runs[0].environment["sites"][-1])]
 
 
 def _notices(runs: Sequence[FinishedRun]) -> list[str]:
