@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 
 DATA = (
     *("vcl_radial/py.typed", "vcl_radial/native/*.c", "vcl_radial/native/*.h"),
-    *("vcl_radial/reporting/page/*.*", "vcl_radial/reporting/figures/scores.toml"),
+    "vcl_radial/reporting/page/*.*",
     *("vcl_radial/data/published.toml", "vcl_radial/data/fundus/layouts.toml"),
     "vcl_radial/tracks/*/published.csv",
     *("vcl_radial/tracks/retinopathy/report/published.csv", "vcl_radial-*.dist-info/*"),
