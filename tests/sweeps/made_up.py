@@ -17,7 +17,7 @@ from vcl_radial.runs.folder import RunFolder
 from vcl_radial.sweeps.command import perform_sweep
 from vcl_radial.sweeps.study import Study
 from vcl_radial.tracks.continual.settings import Run
-from vcl_radial.tracks.continual.tables import COLUMNS
+from vcl_radial.tracks.continual.tables import COLUMNS, scores
 
 FACTS = {
     "seconds": {"training": 3.0, "evaluation": 1.0},
@@ -75,7 +75,7 @@ class MadeUp:
         folder.finish(
             {
                 "accuracy.csv": tidy.to_csv(index=False),
-                "metrics.json": json.dumps(summary(tidy)),
+                "metrics.json": json.dumps(summary(scores(tidy))),
                 "environment.json": json.dumps(ENVIRONMENT | FACTS),
             }
         )
