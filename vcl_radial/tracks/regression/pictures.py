@@ -11,6 +11,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator, StrMethodFormatter
 
+from vcl_radial.reporting.figures.drawing import Curve
+from vcl_radial.reporting.figures.lines import line_figure, mean_curves
 from vcl_radial.reporting.figures.panels import balanced_per_line, finish, panel_title, panels
 from vcl_radial.reporting.figures.style import (
     FAINT,
@@ -32,9 +34,6 @@ _SHOWN = (
 
 _WIDTH_ALONE = 3.2
 """Width in inches of a single panel, so that the header has room."""
-
-_ASIDE = 0.07
-"""Offset between methods in slices, so that none hides another."""
 
 _LINE = 0.165
 """Height of a row in inches."""
@@ -142,62 +141,30 @@ def over_slices(tidy: pd.DataFrame) -> Figure:
         tidy: a tidy table with slice 0 for all rows at once.
     """
     scores = tidy[tidy["metric"] == "log_likelihood"]
-    sets, methods = list(scores["set"].unique()), list(scores["method"].unique())
-    styles = method_styles(methods)
-    per_line = balanced_per_line(len(sets), 3)
-    parts = [
-        "on all test rows, after each slice of the training rows",
-        "mean ± standard error over splits",
-        "dashed: the posterior of all rows at once",
-    ]
-    width = 2.0 if per_line > 1 else _WIDTH_ALONE
     last = int(scores["slice"].max())
-    with house_style():
-        figure, grid = panels(len(sets), per_line)
-        for panel, (axes, name) in enumerate(zip(grid, sets, strict=True)):
-            for k, method in enumerate(methods):
-                aside = _ASIDE * (k - (len(methods) - 1) / 2)
-                group = scores[(scores["set"] == name) & (scores["method"] == method)]
-                if group.empty:
-                    continue
-                style = styles[method]
-                by_slice = group.groupby("slice")["value"]
-                mean, error = by_slice.mean(), by_slice.sem().fillna(0.0)
-                places = [place for place in range(1, last + 1) if place in mean.index]
-                axes.errorbar(
-                    [place + aside for place in places],
-                    mean[places],
-                    error[places],
-                    color=style.colour,
-                    marker=style.marker,
-                    markersize=3.5,
-                    linewidth=1.1,
-                    elinewidth=0.8,
-                    label=method,
-                )
-                if 0 in mean.index:
-                    axes.axhline(mean[0], color=style.colour, linewidth=0.9, linestyle=(0, (4, 2)))
-            panel_title(axes, name, width)
-            axes.set_xticks(range(1, last + 1))
-            axes.grid(axis="y", color=FAINT, linewidth=0.4)
-            _symlog_below(axes, scores[scores["set"] == name])
-            if panel % per_line == 0:
-                axes.set_ylabel("nats per test row")
-            if panel + per_line >= len(sets):
-                axes.set_xlabel("slices seen", labelpad=3)
-        key, _ = grid[0].get_legend_handles_labels()
-        finish(figure, (width, 1.35), "Test log-likelihood in sequence", parts, key)
-    return figure
+    at_once = mean_curves(scores[scores["slice"] == 0], "set", "slice")
+    return line_figure(
+        "Test log-likelihood in sequence",
+        [
+            "on all test rows, after each slice of the training rows",
+            "mean ± standard error over splits",
+            "dashed: the posterior of all rows at once",
+        ],
+        mean_curves(scores[scores["slice"] > 0], "set", "slice"),
+        ("slices seen", "nats per test row"),
+        references=[Curve(c.panel, c.name, [1, last], [c.y[0]] * 2) for c in at_once],
+        scale=_symlog_below,
+    )
 
 
-def _symlog_below(axes: Axes, scores: pd.DataFrame) -> None:
+def _symlog_below(axes: Axes, curves: Sequence[Curve]) -> None:
     """Use powers of ten on the axis for scores far below the final ones."""
-    mean = scores.groupby(["method", "slice"])["value"].mean()
-    best, worst = float(mean.max()), float(mean.min())
-    if best - worst > 20:
+    axes.set_xticks(curves[0].x)
+    low, high = axes.get_ylim()
+    if high - low > 20:
         axes.set_yscale("symlog", linthresh=5)
         # In digits: the default labels are formulas, which the style does not set.
-        near = [-2, 0, 2, 5] if worst > -1000 else [0]  # ticks near 0 overlap on a long axis
+        near = [-2, 0, 2, 5] if low > -1000 else [0]  # ticks near 0 overlap on a long axis
         axes.yaxis.set_major_locator(FixedLocator([*(-(10**k) for k in range(6, 0, -1)), *near]))
         axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
         axes.yaxis.set_minor_locator(NullLocator())

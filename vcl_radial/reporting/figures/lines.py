@@ -1,0 +1,87 @@
+"""Draw scores over steps: a panel per task or data set, a line and a band per method."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from vcl_radial.metrics import mean_and_standard_error
+from vcl_radial.reporting.figures.drawing import DASHED, Curve, key_line, line, sheet
+from vcl_radial.reporting.figures.panels import balanced_per_line
+from vcl_radial.reporting.figures.style import method_styles
+
+_ALONE, _BESIDE_OTHERS = (3.2, 2.2), (2.0, 1.35)  # of the axes, in inches
+_MARKERS = 8  # of a line, at most twice as many
+
+
+def mean_curves(scores: pd.DataFrame, panel: str, x: str = "after") -> list[Curve]:
+    """Mean over seeds of a score after each step, with a band of ± its standard error.
+
+    Args:
+        scores: one score of many runs: the columns `method, value`, and those named below.
+        panel: column of the panels.
+        x: column of the steps.
+
+    Returns:
+        A curve for each panel and method, in order of appearance; without a band for one seed.
+    """
+    curves = []
+    for (name, method), rows in scores.groupby([panel, "method"], sort=False):
+        steps = rows.groupby(x)["value"]
+        mean, error = zip(*(mean_and_standard_error(values) for _, values in steps), strict=True)
+        band = pd.DataFrame({"mean": mean, "error": error}, index=list(steps.groups))
+        low = high = None
+        if steps.size().max() > 1:
+            spread = band["error"].fillna(0.0)
+            low, high = (band["mean"] - spread).tolist(), (band["mean"] + spread).tolist()
+        curves.append(
+            Curve(str(name), str(method), band.index.tolist(), band["mean"].tolist(), low, high)
+        )
+    return curves
+
+
+def line_figure(
+    title: str,
+    notes: Sequence[str],
+    curves: Sequence[Curve],
+    labels: tuple[str, str],
+    *,
+    references: Sequence[Curve] = (),
+    scale: Callable[[Axes, Sequence[Curve]], None] = lambda axes, curves: None,
+) -> Figure:
+    """Draw curves in the styles of their methods, with one legend for all panels.
+
+    Args:
+        title: title of the figure.
+        notes: phrases below the title.
+        curves: the curves; a name is a method.
+        labels: labels of the axes x and y.
+        references: further curves of the same panels and methods, drawn dashed.
+        scale: function that sets the scales of a panel with these curves.
+    """
+    names = list(dict.fromkeys(curve.name for curve in curves))
+    titles = list(dict.fromkeys(curve.panel for curve in curves))
+    styles = method_styles(names)
+    key = [key_line(n, styles[n].colour, markersize=4, **styles[n].look) for n in names]
+    per_line = balanced_per_line(len(titles), 3)
+    width, height = _ALONE if len(titles) == 1 else _BESIDE_OTHERS
+    with sheet(
+        title, notes, titles, per_line=per_line, width=width, height=height, key=key, grid="y"
+    ) as (figure, panels):
+        for index, (axes, panel) in enumerate(zip(panels, titles, strict=True)):
+            shown = [curve for curve in curves if curve.panel == panel]
+            for curve in shown:
+                style, every = styles[curve.name], max(1, len(curve.x) // _MARKERS)
+                line(axes, curve, style.colour, markersize=3.5, markevery=every, **style.look)
+            for curve in references:
+                if curve.panel == panel:
+                    line(axes, curve, styles[curve.name].colour, linestyle=DASHED, linewidth=0.9)
+            scale(axes, shown)
+            if index % per_line == 0:
+                axes.set_ylabel(labels[1])
+            if index + per_line >= len(titles):
+                axes.set_xlabel(labels[0], labelpad=3)
+    return figure
