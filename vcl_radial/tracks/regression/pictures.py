@@ -11,18 +11,19 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator, StrMethodFormatter
 
-from vcl_radial.reporting.figures.drawing import Curve
+from vcl_radial.reporting.figures.drawing import Curve, sheet
 from vcl_radial.reporting.figures.lines import line_figure, mean_curves
-from vcl_radial.reporting.figures.panels import balanced_per_line, finish, panel_title, panels
+from vcl_radial.reporting.figures.panels import balanced_per_line
 from vcl_radial.reporting.figures.style import (
     FAINT,
     QUIET_INK,
     SMALL_SIZE,
     MethodStyle,
-    house_style,
     method_styles,
 )
-from vcl_radial.tracks.regression.published import COLUMNS, cell
+from vcl_radial.reporting.published import Value
+from vcl_radial.tracks.regression.published import COLUMNS, theirs
+from vcl_radial.tracks.regression.tables import names, ours
 
 _SHOWN = (
     ("farquhar2020", "mfvi", "2020 a"),
@@ -31,9 +32,6 @@ _SHOWN = (
     ("oh2020", "rdp", "2020 b"),
 )
 """Published columns that are drawn below our methods."""
-
-_WIDTH_ALONE = 3.2
-"""Width in inches of a single panel, so that the header has room."""
 
 _LINE = 0.165
 """Height of a row in inches."""
@@ -47,50 +45,59 @@ def log_likelihoods(means: pd.DataFrame) -> Figure:
     Args:
         means: a table of `vcl_radial.tracks.regression.tables.summary`.
     """
-    scores = means[means["metric"] == "log_likelihood"]
-    sets, methods = list(scores["set"].unique()), list(scores["method"].unique())
+    sets, methods = names(means), [str(name) for name in means["method"].unique()]
     styles = method_styles(methods)
-    columns = [s for s in _SHOWN if any(cell(s[0], name, s[1], "log_likelihood") for name in sets)]
-    rows = [*methods, *(f"{COLUMNS[column]}, {tag}" for _, column, tag in columns)]
-    per_line = balanced_per_line(len(sets), 3)
-    parts = ["mean ± standard error over splits, nats per test row", "further right is better"]
-    if columns:  # not named by their colour: a method may also be grey
+    scores = {
+        method: (ours(means, method, "log_likelihood").by_row, styles[method]) for method in methods
+    }
+    grey = MethodStyle(QUIET_INK, "|")
+    published = {
+        f"{COLUMNS[column]}, {tag}": (theirs(source, column, "log_likelihood").by_row, grey)
+        for source, column, tag in _SHOWN
+    }
+    rows = scores | {k: v for k, v in published.items() if not v[0].keys().isdisjoint(sets)}
+    notes = ["mean ± standard error over splits, nats per test row", "further right is better"]
+    if len(rows) > len(scores):  # not named by their colour: a method may also be grey
         sources = "a: Farquhar et al., Table 2, b: Oh et al., Table 1"
-        parts.append(f"below the line: published ({sources})")
-    width = 1.75 if per_line > 1 else _WIDTH_ALONE
-    with house_style():
-        figure, grid = panels(len(sets), per_line)
-        for axes, name in zip(grid, sets, strict=True):
-            table = scores[scores["set"] == name].set_index("method")
-            ours = [
-                (float(table["mean"].get(m, math.nan)), float(table["standard_error"].get(m, 0)))
-                for m in methods
-            ]
-            theirs = [cell(source, name, column, "log_likelihood") for source, column, _ in columns]
-            pairs = [(p.mean, p.standard_error) if p else (math.nan, 0.0) for p in theirs]
-            _rows(axes, ours, pairs, [styles[m] for m in methods])
-            panel_title(axes, name, width)
-            axes.set_yticks(range(len(rows)), rows)
+        notes.append(f"below the line: published ({sources})")
+    per_line = balanced_per_line(len(sets), 3)
+    with sheet(
+        "Test log-likelihood",
+        notes,
+        sets,
+        per_line=per_line,
+        width=1.75 if per_line > 1 else 3.2,  # the header needs room
+        height=_LINE * len(rows) + 0.1,
+        grid="x",
+    ) as (figure, panels):
+        for axes, name in zip(panels, sets, strict=True):
+            values = [row.get(name, Value(math.nan)) for row, _ in rows.values()]
+            axes.set_xlim(_range(values, len(scores)))
+            _rows(axes, values, [style for _, style in rows.values()])
+            if len(rows) > len(scores):
+                axes.axhline(len(scores) - 0.5, color=FAINT, linewidth=0.6)
+            axes.set_yticks(range(len(rows)), [*rows])
             axes.set_ylim(len(rows) - 0.4, -0.6)
-        finish(figure, (width, _LINE * len(rows) + 0.1), "Test log-likelihood", parts)
+            axes.tick_params(axis="y", length=0)
+            axes.locator_params(axis="x", nbins=4)
     return figure
 
 
-def _rows(
-    axes: Axes,
-    ours: Sequence[tuple[float, float]],
-    theirs: Sequence[tuple[float, float]],
-    styles: Sequence[MethodStyle],
-) -> None:
-    low, high = _range([*ours, *theirs], ours)
-    axes.set_xlim(low, high)
-    grey = MethodStyle(QUIET_INK, "|")
-    for row, ((mean, error), style) in enumerate(
-        zip([*ours, *theirs], [*styles, *(grey for _ in theirs)], strict=True)
-    ):
-        if math.isnan(mean):
-            continue
-        if not low <= mean <= high:
+def _rows(axes: Axes, values: Sequence[Value], styles: Sequence[MethodStyle]) -> None:
+    low, high = axes.get_xlim()
+    for row, ((mean, error), style) in enumerate(zip(values, styles, strict=True)):
+        if low <= mean <= high:
+            axes.errorbar(
+                mean,
+                row,
+                xerr=np.nan_to_num(error),
+                color=style.colour,
+                marker=style.marker,
+                markersize=6 if style.marker == "|" else 4,
+                elinewidth=1.0,
+                capsize=1.8,
+            )
+        elif not math.isnan(mean):
             left = mean < low
             axes.annotate(
                 f"◂ {mean:.2f}" if left else f"{mean:.2f} ▸",
@@ -101,34 +108,16 @@ def _rows(
                 fontsize=SMALL_SIZE,
                 color=style.colour,
             )
-            continue
-        axes.errorbar(
-            mean,
-            row,
-            xerr=0.0 if math.isnan(error) else error,
-            color=style.colour,
-            marker=style.marker,
-            markersize=6 if style is grey else 4,
-            elinewidth=1.0,
-            capsize=1.8,
-        )
-    if theirs:
-        axes.axhline(len(ours) - 0.5, color=FAINT, linewidth=0.6)
-    axes.grid(axis="x", color=FAINT, linewidth=0.4)
-    axes.tick_params(axis="y", length=0)
-    axes.locator_params(axis="x", nbins=4)
 
 
-def _range(
-    values: Sequence[tuple[float, float]], ours: Sequence[tuple[float, float]]
-) -> tuple[float, float]:
-    """The range of the axis: our middle half and the values near it."""
-    means = np.array([mean for mean, _ in ours if not math.isnan(mean)])
+def _range(values: Sequence[Value], of_ours: int) -> tuple[float, float]:
+    """The range of the axis: the middle half of ours, which come first, and the values near it."""
+    means = np.array([mean for mean, _ in values[:of_ours] if not math.isnan(mean)])
     if not len(means):  # all diverged
         return 0.0, 1.0
     lower, middle, upper = np.quantile(means, [0.25, 0.5, 0.75])
     reach = max(3 * (upper - lower), 0.15)
-    near = [(m, 0 if math.isnan(e) else e) for m, e in values if abs(m - middle) <= reach]
+    near = [(m, np.nan_to_num(e)) for m, e in values if abs(m - middle) <= reach]
     low, high = min(m - e for m, e in near), max(m + e for m, e in near)
     margin = 0.12 * max(high - low, 0.05)
     return low - margin, high + margin

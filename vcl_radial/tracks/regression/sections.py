@@ -13,12 +13,15 @@ import pandas as pd
 
 from vcl_radial.errors import DataError
 from vcl_radial.files.reading import read_text
-from vcl_radial.reporting.blocks import Block, Figure, Section, Table, Text
+from vcl_radial.reporting.blocks import Block, Figure, Section, Text
+from vcl_radial.reporting.figures.differences import difference_table
 from vcl_radial.reporting.labels import flat
 from vcl_radial.runs.track import FinishedRun
-from vcl_radial.tracks.regression import pictures, tables
-from vcl_radial.tracks.regression.published import GAUSSIAN, RADIAL, RDP
+from vcl_radial.tracks.regression import pictures, published, tables
 from vcl_radial.tracks.regression.settings import table_name
+
+GAUSSIAN, RADIAL = "gaussian-vcl", "radial-vcl"
+"""The methods whose difference is shown."""
 
 _HOW_TO_READ: Final = "Mean ± standard error over splits, in the original units."
 
@@ -34,8 +37,13 @@ _IN_SEQUENCE: Final = (
 )
 
 _PAIRED: Final = (
-    "Paired by split. Splits of one set share most of their rows: a standard error over them says "
-    "how far they agree, and less of other data."
+    "Paired by split. Splits of one set share most of their rows: the standard error and p are "
+    "those of Nadeau and Bengio, by Holm's correction over all rows."
+)
+
+_RDP: Final = (
+    "The figures of RDP are of another quantity: the authors' code sums the likelihood over test "
+    "points where a mixture sums over draws of the weights. See reports/uci in the repository."
 )
 
 
@@ -67,10 +75,12 @@ def sections(runs: Sequence[FinishedRun]) -> list[Section]:
     }
     draw = partial(pictures.log_likelihoods, means)
     picture = Figure("log-likelihood", draw, "Test log-likelihood of each method, by set")
-    scores = [tables.score_table(means, metric) for metric in tables.DECIMALS]
+    scores = [tables.score_table(means, metric) for metric in tables.HEADINGS]
     parts = [Section("", [Text(_AT_ONCE), *scores, picture], files)]
-    if (paired := tables.differences(tidy, RADIAL, GAUSSIAN)) is not None:
-        parts.append(Section(f"{RADIAL} minus {GAUSSIAN}", [Text(_PAIRED), paired]))
+    gaps = tables.differences(tidy, RADIAL, GAUSSIAN)
+    if not gaps.empty:
+        table = difference_table(gaps, ("set", "score"), unit="")
+        parts.append(Section(f"{RADIAL} minus {GAUSSIAN}", [Text(_PAIRED), table]))
     if beside := _beside_the_papers(means):
         parts.append(Section("Beside the papers", beside))
     if points := _settings(tidy):
@@ -129,32 +139,28 @@ def _in_sequence(tidy: pd.DataFrame) -> Section:
     files = {"results.csv": tidy.to_csv(index=False), "summary.csv": gaps.to_csv(index=False)}
     draw = partial(pictures.over_slices, tidy)
     picture = Figure("in-sequence", draw, "Test log-likelihood after each slice, by set")
-    scores = [tables.gap_table(gaps, metric) for metric in tables.DECIMALS] if len(gaps) else []
+    scores = [tables.gap_table(gaps, metric) for metric in tables.HEADINGS] if len(gaps) else []
     return Section("", [Text(_IN_SEQUENCE), *scores, picture], files)
 
 
 def _beside_the_papers(means: pd.DataFrame) -> list[Block]:
-    comparisons: list[Table | None] = [
-        *(tables.beside(means, "farquhar2020", metric) for metric in tables.DECIMALS),
-        tables.beside(means, "oh2020", "log_likelihood"),
+    blocks: list[Block] = [
+        table
+        for source in published.SOURCES
+        for metric in tables.HEADINGS
+        if (table := published.beside(means, source, metric)) is not None
     ]
-    blocks: list[Block] = [table for table in comparisons if table is not None]
-    if not blocks:
-        return []
-    note = "Of the means, to the two decimals that are published:"
-    blocks.append(Text(note, tables.verdicts(means)))
-    if odd := tables.impossible_pairs(means):
+    if blocks:
+        note = "Our means, rounded to two decimals, beside the published ones:"
+        blocks.append(Text(note, published.verdicts(means)))
+    if any(column == "rdp" for _, column, *_ in published.compared(means, "log_likelihood")):
+        blocks.append(Text(_RDP))
+    if odd := published.impossible_pairs(means):
         note = (
             "Some published likelihoods are above what one Gaussian reaches at the published RMSE. "
             "A mixture, or a noise that differs between splits, can exceed this bound:"
         )
         blocks.append(Text(note, odd))
-    if (needs := tables.implied_errors(means, "oh2020", "rdp", RDP)) is not None:
-        note = (
-            "What RMSE the RDP column would need if it were of one Gaussian (the paper gives none; "
-            "a mixture needs less), beside ours:"
-        )
-        blocks += [Text(note), needs]
     return blocks
 
 
