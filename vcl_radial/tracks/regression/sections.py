@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pandas as pd
 
@@ -15,7 +15,7 @@ from vcl_radial.errors import DataError
 from vcl_radial.files.reading import read_text
 from vcl_radial.reporting.blocks import Block, Figure, Section, Text
 from vcl_radial.reporting.figures.differences import difference_table
-from vcl_radial.reporting.labels import flat
+from vcl_radial.reporting.labels import Settings, flat, labels
 from vcl_radial.runs.track import FinishedRun
 from vcl_radial.tracks.regression import pictures, published, tables
 from vcl_radial.tracks.regression.settings import table_name
@@ -99,7 +99,18 @@ def results_table(runs: Sequence[FinishedRun]) -> pd.DataFrame:
     once, beside a sequence, have the slice 0. If runs have the bytes that they carry from slice to
     slice, there is also a column `carried_bytes`.
     """
-    settings = _settings_by_run(runs)
+    shown = labels(
+        [
+            Settings(
+                (table_name(r.spec.data), r.spec.data.get("slices"), r.method),
+                "",
+                flat(r.spec.recipe),
+            )
+            for r in runs
+        ],
+        "code",
+    )
+    settings = [text.removeprefix(" (").removesuffix(")") for text in shown]
     rows = [
         [table_name(run.spec.data), run.method, setting, run.spec.seed, *score]
         for run, setting in zip(runs, settings, strict=True)
@@ -113,25 +124,6 @@ def results_table(runs: Sequence[FinishedRun]) -> pd.DataFrame:
         tidy["carried_bytes"] = pd.Series(carried, dtype=float)
     # Sort by set, and keep the report's order of methods.
     return tidy.sort_values("set", kind="stable", ignore_index=True)
-
-
-def _settings_by_run(runs: Sequence[FinishedRun]) -> list[str]:
-    recipes: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
-    keys = [(table_name(r.spec.data), r.spec.data.get("slices"), r.method) for r in runs]
-    for run, key in zip(runs, keys, strict=True):
-        recipes.setdefault(key, []).append(flat(run.spec.recipe))
-    return [
-        ", ".join(
-            f"{name}={_text(value)}"
-            for name, value in flat(run.spec.recipe).items()
-            if any(recipe.get(name) != value for recipe in recipes[key])
-        )
-        for run, key in zip(runs, keys, strict=True)
-    ]
-
-
-def _text(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else f"{value}"
 
 
 def _in_sequence(tidy: pd.DataFrame) -> Section:
