@@ -7,12 +7,9 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from vcl_radial.reporting.blocks import Cell, Column, Table, mean_cell
-
-PRINTED = 2
-"""Number of decimals of published values."""
 
 
 class Value(NamedTuple):
@@ -29,12 +26,16 @@ class Values:
     Attributes:
         heading: heading of the column.
         by_row: the values.
+        decimals: function that returns the number of printed decimals in a row.
         published: whether they are a paper's.
+        better: which values are better.
     """
 
     heading: str
     by_row: Mapping[str, Value]
+    decimals: Callable[[str], int] = lambda row: 2
     published: bool = False
+    better: Literal["higher", "lower"] | None = None
 
 
 def read_published(package: str) -> dict[tuple[str, ...], Value]:
@@ -49,11 +50,7 @@ def read_published(package: str) -> dict[tuple[str, ...], Value]:
 
 
 def value_table(
-    first: str,
-    rows: Sequence[str],
-    columns: Sequence[Values],
-    title: str = "",
-    decimals: Callable[[str], int] = lambda row: 2,
+    first: str, rows: Sequence[str], columns: Sequence[Values], title: str = ""
 ) -> Table:
     """A table of `mean ± spread`; published values are in italics, missing values are dashes.
 
@@ -62,22 +59,22 @@ def value_table(
         rows: names of the rows.
         columns: the other columns.
         title: a short title.
-        decimals: function that returns the number of decimals of our values in a row.
     """
 
     def cell(column: Values, row: str) -> Cell:
-        value = column.by_row.get(row, Value(math.nan))
-        digits = PRINTED if column.published else decimals(row)
-        return mean_cell(*value, digits, published=column.published)
+        if row not in column.by_row:
+            return Cell("–")
+        return mean_cell(*column.by_row[row], column.decimals(row), published=column.published)
 
-    heads = [Column(first, is_text=True), *(column.heading for column in columns)]
-    return Table(heads, [[row, *(cell(c, row) for c in columns)] for row in rows], title)
+    heads = [Column(column.heading, better=column.better) for column in columns]
+    body = [[row, *(cell(column, row) for column in columns)] for row in rows]
+    return Table([Column(first, is_text=True), *heads], body, title)
 
 
 def not_below(ours: Values, theirs: Values) -> dict[str, bool]:
     """Whether our mean, rounded as the published one, is at least as high: by common rows."""
     return {
-        row: round(value.mean, PRINTED) >= theirs.by_row[row].mean
+        row: round(value.mean, theirs.decimals(row)) >= theirs.by_row[row].mean
         for row, value in ours.by_row.items()
         if row in theirs.by_row
     }

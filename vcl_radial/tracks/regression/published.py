@@ -18,7 +18,7 @@ import pandas as pd
 
 from vcl_radial.reporting.blocks import Table
 from vcl_radial.reporting.published import Values, not_below, read_published, value_table
-from vcl_radial.tracks.regression.tables import HEADINGS, decimals, names, ours
+from vcl_radial.tracks.regression.tables import HEADINGS, names, ours
 
 SOURCES = {
     "farquhar2020": "Farquhar, Osborne and Gal 2020, Table 2",
@@ -85,7 +85,7 @@ def beside(means: pd.DataFrame, source: str, metric: str) -> Table | None:
         return None
     sets = [name for name in names(means) if any(name in theirs.by_row for _, theirs in pairs)]
     title, columns = f"{SOURCES[source]}: {HEADINGS[metric]}", [v for pair in pairs for v in pair]
-    return value_table("set", sets, columns, title, lambda name: decimals(name, metric))
+    return value_table("set", sets, columns, title)
 
 
 def verdicts(means: pd.DataFrame) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -51,15 +52,14 @@ def ours(means: pd.DataFrame, method: str, metric: str, heading: str = "") -> Va
     """
     rows = means[(means["method"] == method) & (means["metric"] == metric)]
     cells = zip(rows["set"], rows["mean"], rows["standard_error"], strict=True)
-    return Values(heading or method, {name: Value(*cell) for name, *cell in cells})
+    by_set = {name: Value(*cell) for name, *cell in cells}
+    return Values(heading or method, by_set, partial(decimals, metric=metric))
 
 
 def score_table(means: pd.DataFrame, metric: str) -> Table:
     """Our scores, with a row for each set and a column for each method."""
     columns = [ours(means, method, metric) for method in means["method"].unique()]
-    return value_table(
-        "set", names(means), columns, HEADINGS[metric], lambda name: decimals(name, metric)
-    )
+    return value_table("set", names(means), columns, HEADINGS[metric])
 
 
 def differences(tidy: pd.DataFrame, method: str, reference: str) -> pd.DataFrame:
