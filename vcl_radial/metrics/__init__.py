@@ -14,6 +14,7 @@ from vcl_radial.metrics.continual import (
     summary,
 )
 from vcl_radial.metrics.declared import METRICS, Metric, metric
+from vcl_radial.metrics.game import regret, relative_reward
 from vcl_radial.metrics.prediction import accuracy, expected_calibration_error, nll
 from vcl_radial.metrics.retention import retention_areas
 from vcl_radial.metrics.seeds import holm, mean_and_standard_error, sign_flip_test, sign_test
@@ -36,6 +37,8 @@ __all__ = [
     "minimum_accuracy",
     "nll",
     "recency_bias",
+    "regret",
+    "relative_reward",
     "retention_areas",
     "run_metrics",
     "sign_flip_test",

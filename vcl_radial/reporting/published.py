@@ -67,7 +67,7 @@ def value_table(
         return mean_cell(*column.by_row[row], column.decimals(row), published=column.published)
 
     heads = [Column(column.heading, better=column.better) for column in columns]
-    body = [[row, *(cell(column, row) for column in columns)] for row in rows]
+    body: list[list[Cell | str]] = [[row, *(cell(c, row) for c in columns)] for row in rows]
     return Table([Column(first, is_text=True), *heads], body, title)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
 
 from vcl_radial.errors import UserError
+from vcl_radial.metrics import METRICS
 from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.settings import validated
@@ -33,6 +34,15 @@ class Objective:
 
     direction: Direction
     label: str
+
+
+def objectives(of: str) -> dict[str, Objective]:
+    """The metrics of a kind (see `vcl_radial.metrics.Metric.of`) that have a better direction."""
+    return {
+        name: Objective("maximize" if metric.better == "higher" else "minimize", metric.heading)
+        for name, metric in METRICS.items()
+        if metric.of == of and metric.better is not None
+    }
 
 
 R = TypeVar("R", bound=RunSpec)

@@ -8,38 +8,31 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from vcl_radial.metrics import mean_and_standard_error
 from vcl_radial.reporting.figures.drawing import DASHED, Curve, key_line, line, sheet
 from vcl_radial.reporting.figures.panels import balanced_per_line
 from vcl_radial.reporting.figures.style import method_styles
+from vcl_radial.reporting.scores import means
 
 _ALONE, _BESIDE_OTHERS = (3.2, 2.2), (2.0, 1.35)  # of the axes, in inches
 _MARKERS = 8  # of a line, at most twice as many
 
 
-def mean_curves(scores: pd.DataFrame, panel: str, x: str = "after") -> list[Curve]:
-    """Mean over seeds of a score after each step, with a band of ± its standard error.
+def mean_curves(scores: pd.DataFrame, panel: str = "part") -> list[Curve]:
+    """Mean over runs of a score after each step, with a band of ± its standard error.
 
     Args:
-        scores: one score of many runs: the columns `method, value`, and those named below.
-        panel: column of the panels.
-        x: column of the steps.
+        scores: rows of `vcl_radial.reporting.scores.scores_table` of one metric.
+        panel: the column whose values are panels.
 
     Returns:
-        A curve for each panel and method, in order of appearance; without a band for one seed.
+        A curve for each panel and method, in order of appearance; without a band for single runs.
     """
     curves = []
-    for (name, method), rows in scores.groupby([panel, "method"], sort=False):
-        steps = rows.groupby(x)["value"]
-        mean, error = zip(*(mean_and_standard_error(values) for _, values in steps), strict=True)
-        band = pd.DataFrame({"mean": mean, "error": error}, index=list(steps.groups))
-        low = high = None
-        if steps.size().max() > 1:
-            spread = band["error"].fillna(0.0)
-            low, high = (band["mean"] - spread).tolist(), (band["mean"] + spread).tolist()
-        curves.append(
-            Curve(str(name), str(method), band.index.tolist(), band["mean"].tolist(), low, high)
-        )
+    table = means(scores, [panel, "method", "after"]).sort_values("after", kind="stable")
+    for (name, method), rows in table.groupby([panel, "method"], sort=False):
+        mean, error = rows["mean"], rows["standard_error"].fillna(0.0)
+        band = [(mean - error).tolist(), (mean + error).tolist()] if rows["seeds"].max() > 1 else []
+        curves.append(Curve(str(name), str(method), rows["after"].tolist(), mean.tolist(), *band))
     return curves
 
 

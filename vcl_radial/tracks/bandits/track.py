@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from vcl_radial.files.reading import read_text
 from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.folder import RunFolder
-from vcl_radial.runs.track import Objective, Track
+from vcl_radial.runs.track import Track, objectives
 from vcl_radial.runs.training import Step, Training
 from vcl_radial.tracks.bandits.files import path_of
 from vcl_radial.tracks.bandits.settings import Run
@@ -32,10 +30,7 @@ class Bandits(Track[Run]):
     spec = Run
     methods = ("badam", "mc-dropout", "gaussian-vcl", "vadam", "radial-vcl", "naive", "uniform")
     step = "game"
-    objectives: ClassVar = {
-        "relative_reward": Objective("maximize", "reward (% of the best)"),
-        "regret": Objective("minimize", "regret (rewards)"),
-    }
+    objectives: ClassVar = objectives("game")
     worker_modules = ("vcl_radial.runs.attempt", "vcl_radial.tracks.bandits.game")
     counts = "rounds"
     curves = "regret"
@@ -69,11 +64,10 @@ class Bandits(Track[Run]):
 
     def score(self, folder: RunFolder[Run], objective: str) -> float | None:
         """The score of all rounds; None if nothing could be earned."""
-        *_, last = csv.DictReader(read_text(folder.path / "rewards.csv").splitlines())
-        reward, optimum = float(last["reward"]), float(last["optimum"])
-        if objective == "regret":
-            return optimum - reward
-        return 100 * reward / optimum if optimum and math.isfinite(optimum) else None
+        from vcl_radial.tracks.bandits.sections import read, with_metrics
+
+        value = float(with_metrics(read(folder.path)["rewards"])[objective].iloc[-1])
+        return value if math.isfinite(value) else None
 
     def epochs(self, run: Run) -> int:
         """Number of rounds; 0 if there is one for every row."""
@@ -86,15 +80,17 @@ class Bandits(Track[Run]):
         return read(path)
 
     def scores(self, run: FinishedRun) -> pd.DataFrame:
-        """The cumulative `reward`, and the best actions' `optimum`, after numbers of rounds."""
-        table = run.tables["rewards"].rename(columns={"round": "after"})
+        """The cumulative `reward`, the `optimum` of the best actions and metrics, by round."""
+        from vcl_radial.tracks.bandits.sections import with_metrics
+
+        table = with_metrics(run.tables["rewards"]).rename(columns={"round": "after"})
         return table.melt("after", var_name="metric").sort_values("after", kind="stable")
 
     def sections(self, runs: Sequence[FinishedRun], data_dir: Path | None) -> list[Section]:
         """Table 1 of the BAdam paper beside ours, regret over the rounds, and the protocol."""
-        from vcl_radial.tracks.bandits.sections import sections
+        from vcl_radial.tracks.bandits.sections import report
 
-        return sections(runs)
+        return report(runs)
 
 
 TRACK = Bandits

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from vcl_radial.metrics import mean_and_standard_error
-from vcl_radial.reporting.blocks import Column, Table, mean_cell
+from vcl_radial.reporting.blocks import Cell, Column, Table, mean_cell
 from vcl_radial.reporting.figures.differences import corrected, paired
 from vcl_radial.reporting.figures.tables import cell_of
 from vcl_radial.reporting.figures.tables import column as score_column
@@ -65,7 +65,8 @@ def score_table(means: pd.DataFrame, metric: str) -> Table:
 def differences(tidy: pd.DataFrame, method: str, reference: str) -> pd.DataFrame:
     """One method minus another, paired by split, by set and metric; see `differences.corrected`."""
     parts = []
-    for (name, metric), rows in tidy.groupby(["set", "metric"], sort=False):
+    for key, rows in tidy.groupby(["set", "metric"], sort=False):
+        name, metric = map(str, key)
         by_split = rows.set_index(["method", "split"])["value"].dropna()
         part = paired(dict(by_split.items()), [method], reference, OVERLAP)
         parts.append(
@@ -106,16 +107,15 @@ def gap_table(gaps: pd.DataFrame, metric: str) -> Table:
     """The gaps of a metric."""
     headings = {"at_once": "all rows at once", "in_sequence": "in sequence", "gap": "gap"}
     carried = "carried_bytes" in gaps
-    body = []
+    body: list[list[Cell | str]] = []
     for row in gaps[gaps["metric"] == metric].to_dict("records"):
         places = decimals(row["set"], metric) + (metric == "log_likelihood")
         cells = [mean_cell(row[name], row[f"{name}_error"], places) for name in headings]
         cells += [cell_of("carried_bytes", row["carried_bytes"])] if carried else []
         body.append([f"{row['set']}, {row['method']}", *cells])
-    heads = [Column("set, method", is_text=True), *headings.values()]
-    return Table(
-        [*heads, *([score_column("carried_bytes")] if carried else [])], body, HEADINGS[metric]
-    )
+    heads: list[Column | str] = [Column("set, method", is_text=True), *headings.values()]
+    heads += [score_column("carried_bytes")] if carried else []
+    return Table(heads, body, HEADINGS[metric])
 
 
 def decimals(name: str, metric: str) -> int:
