@@ -55,7 +55,7 @@ def test_pairs_beyond_the_bound_are_named_and_pairs_below_it_are_not():
         for name in ("kin8nm", "power", "concrete")
         for method in methods
     ]
-    columns = ["set", "method", "slice", "metric", "mean", "standard_error", "splits"]
+    columns = ["part", "method", "after", "metric", "mean", "standard_error", "seeds"]
     lines = impossible_pairs(pd.DataFrame(rows, columns=columns))
     assert any(w.startswith("kin8nm, Radial") for w in lines)
     assert any(w.startswith("kin8nm, MFVI") for w in lines)

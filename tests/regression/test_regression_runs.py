@@ -8,6 +8,7 @@ import pytest
 from failing import refuses
 
 from vcl_radial.cli import main
+from vcl_radial.reporting.results import load_results
 from vcl_radial.runs import catalogue, planning
 from vcl_radial.tracks.regression import execute, files, lanes
 from vcl_radial.tracks.regression.settings import DataSettings
@@ -46,6 +47,7 @@ def test_a_seed_is_a_split_and_finished_ones_are_kept(call):
         ("diabetes", method, split) for method in ("bayes-linear", "radial-vcl") for split in "01"
     }
     assert "Beside the papers" not in (to / "summary.md").read_text()
+    assert {*load_results("runs").summary()["part"]} == {"diabetes"}  # scores know their set
     code, out, _ = call(*arguments)
     assert code == 0
     assert "all 4 runs were finished before" in out
@@ -61,7 +63,7 @@ def test_the_page_holds_radial_against_gaussian(call):
     }
     gaps = [table["radial-vcl", "rmse", k] - table["gaussian-vcl", "rmse", k] for k in "01"]
     (line,) = re.findall(
-        r"^## radial-vcl minus gaussian-vcl$.*?^\| diabetes \| test RMSE \|(.*?) \|$",
+        r"^## radial-vcl minus gaussian-vcl$.*?^\| diabetes \| RMSE \|(.*?) \|$",
         page,
         re.S | re.M,
     )

@@ -7,11 +7,14 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from scipy import stats
 
 from vcl_radial.reporting.blocks import with_spread
+from vcl_radial.reporting.scores import means as over_splits
 from vcl_radial.tracks.regression import pictures, published, tables
 
 
 def tidy(rows):
-    return pd.DataFrame(rows, columns=tables.COLUMNS)
+    return pd.DataFrame(
+        rows, columns=["part", "method", "task", "seed", "after", "metric", "value"]
+    )
 
 
 def scores(
@@ -23,15 +26,6 @@ def scores(
 def lines(table):
     """The rows of a table as text."""
     return [[cell.text for cell in row] for row in table.body]
-
-
-def test_means_and_standard_errors_are_those_of_the_splits():
-    values = np.array([-1.0, -2.0, -4.0])
-    means = tables.summary(tidy(scores(values=values)))
-    (row,) = means.to_dict("records")
-    assert row["mean"] == pytest.approx(values.mean())
-    assert row["standard_error"] == pytest.approx(stats.sem(values))
-    assert row["splits"] == 3
 
 
 def test_a_gap_is_paired_by_split():
@@ -56,7 +50,7 @@ def test_the_table_of_a_sequence_has_the_bytes_carried_where_they_are_known():
     rows = tidy([*scores(number=0), *scores(number=1), *scores(number=2)])
     plain = tables.gap_table(tables.gaps(rows), "log_likelihood")
     # Runs of all rows at once carry nothing.
-    known = rows.assign(carried_bytes=np.where(rows["slice"] > 0, 1234.0, np.nan))
+    known = rows.assign(carried_bytes=np.where(rows["after"] > 0, 1234.0, np.nan))
     gaps = tables.gaps(known)
     assert gaps["carried_bytes"].tolist() == [1234.0]
     table = tables.gap_table(gaps, "log_likelihood")
@@ -84,7 +78,7 @@ def test_differences_are_paired_by_split_and_account_for_shared_rows():
 
 
 def test_ours_stand_beside_the_cell_of_the_same_set_and_column():
-    means = tables.summary(tidy([*scores("yacht"), *scores("power", values=(-2.8, -2.9))]))
+    means = over_splits(tidy([*scores("yacht"), *scores("power", values=(-2.8, -2.9))]))
     table = published.beside(means, "farquhar2020", "log_likelihood")
     assert [head.heading for head in table.heads] == [
         "set",
@@ -99,18 +93,18 @@ def test_ours_stand_beside_the_cell_of_the_same_set_and_column():
 
 
 def test_a_set_that_no_paper_has_stands_beside_nothing():
-    means = tables.summary(tidy(scores("diabetes")))
+    means = over_splits(tidy(scores("diabetes")))
     assert published.beside(means, "farquhar2020", "log_likelihood") is None
     assert published.verdicts(means) == published.impossible_pairs(means) == []
 
 
 def test_only_columns_that_stand_beside_a_method_are_spoken_of():
     rows = [*scores("kin8nm", "gaussian-vcl"), *scores("yacht", "gaussian-vcl")]
-    means = tables.summary(tidy(rows))
+    means = over_splits(tidy(rows))
     assert not any("Dropout" in sentence for sentence in published.verdicts(means))
     lines = published.impossible_pairs(means)
     assert [line.split(" of ")[0] for line in lines] == ["kin8nm, MFVI"]
-    with_dropout = tables.summary(tidy([*rows, *scores("yacht", "mc-dropout")]))
+    with_dropout = over_splits(tidy([*rows, *scores("yacht", "mc-dropout")]))
     assert any("mc-dropout (Dropout)" in s for s in published.verdicts(with_dropout))
 
 
@@ -119,7 +113,7 @@ def test_a_verdict_counts_ties_at_two_decimals_and_names_what_is_worse():
     rows = [
         row for name, value in values.items() for row in scores(name, "gaussian-vcl", [value] * 2)
     ]
-    (sentence,) = [s for s in published.verdicts(tables.summary(tidy(rows))) if "(MFVI)" in s]
+    (sentence,) = [s for s in published.verdicts(over_splits(tidy(rows))) if "(MFVI)" in s]
     assert "at least as high on 2 of 3 sets: worse on yacht" in sentence
 
 
@@ -157,7 +151,7 @@ def test_no_label_of_the_pictures_covers_another(count, first):
         for r in scores(n, m, rng.normal(first * 0.1 ** max(k - 1, 0), 0.3, 5), number=k)
     ]
     for figure in (
-        pictures.log_likelihoods(tables.summary(tidy(one))),
+        pictures.log_likelihoods(over_splits(tidy(one))),
         pictures.over_slices(tidy(several)),
     ):
         texts = drawn_texts(figure)
@@ -170,6 +164,6 @@ def test_no_label_of_the_pictures_covers_another(count, first):
 
 def test_pictures_are_drawn_where_everything_has_diverged():
     nothing = tidy(scores(values=(math.nan, math.nan)))
-    pictures.log_likelihoods(tables.summary(nothing)).canvas.draw()
+    pictures.log_likelihoods(over_splits(nothing)).canvas.draw()
     in_sequence = tidy([r for k in range(3) for r in scores(values=(math.nan,) * 2, number=k)])
     pictures.over_slices(in_sequence).canvas.draw()

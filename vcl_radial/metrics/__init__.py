@@ -17,6 +17,7 @@ from vcl_radial.metrics.declared import METRICS, Metric, metric
 from vcl_radial.metrics.game import regret, relative_reward
 from vcl_radial.metrics.prediction import accuracy, expected_calibration_error, nll
 from vcl_radial.metrics.retention import retention_areas
+from vcl_radial.metrics.rows import log_likelihood, rmse
 from vcl_radial.metrics.seeds import holm, mean_and_standard_error, sign_flip_test, sign_test
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "forward_transfer",
     "holm",
     "learning_accuracy",
+    "log_likelihood",
     "mean_and_standard_error",
     "metric",
     "minimum_accuracy",
@@ -40,6 +42,7 @@ __all__ = [
     "regret",
     "relative_reward",
     "retention_areas",
+    "rmse",
     "run_metrics",
     "sign_flip_test",
     "sign_test",

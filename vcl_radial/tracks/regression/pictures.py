@@ -43,7 +43,7 @@ def log_likelihoods(means: pd.DataFrame) -> Figure:
     Published figures stand below a line; figures beyond the range are printed at the edge.
 
     Args:
-        means: a table of `vcl_radial.tracks.regression.tables.summary`.
+        means: means over splits, of `vcl_radial.reporting.scores.means`.
     """
     sets, methods = names(means), [str(name) for name in means["method"].unique()]
     styles = method_styles(methods)
@@ -123,15 +123,15 @@ def _range(values: Sequence[Value], of_ours: int) -> tuple[float, float]:
     return low - margin, high + margin
 
 
-def over_slices(tidy: pd.DataFrame) -> Figure:
+def over_slices(scores: pd.DataFrame) -> Figure:
     """Draw a panel for each set: log-likelihood on all test rows after each slice; dashed: at once.
 
     Args:
-        tidy: a tidy table with slice 0 for all rows at once.
+        scores: the table of scores, in which `after` is 0 for all rows at once.
     """
-    scores = tidy[tidy["metric"] == "log_likelihood"]
-    last = int(scores["slice"].max())
-    at_once = mean_curves(scores[scores["slice"] == 0], "set", "slice")
+    shown = scores[scores["metric"] == "log_likelihood"]
+    last = int(shown["after"].max())
+    at_once = mean_curves(shown[shown["after"] == 0])
     return line_figure(
         "Test log-likelihood in sequence",
         [
@@ -139,7 +139,7 @@ def over_slices(tidy: pd.DataFrame) -> Figure:
             "mean ± standard error over splits",
             "dashed: the posterior of all rows at once",
         ],
-        mean_curves(scores[scores["slice"] > 0], "set", "slice"),
+        mean_curves(shown[shown["after"] > 0]),
         ("slices seen", "nats per test row"),
         references=[Curve(c.panel, c.name, [1, last], [c.y[0]] * 2) for c in at_once],
         scale=_symlog_below,

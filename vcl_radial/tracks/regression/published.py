@@ -16,9 +16,10 @@ from collections.abc import Iterator
 
 import pandas as pd
 
+from vcl_radial.metrics import METRICS
 from vcl_radial.reporting.blocks import Table
 from vcl_radial.reporting.published import Values, not_below, read_published, value_table
-from vcl_radial.tracks.regression.tables import HEADINGS, names, ours
+from vcl_radial.tracks.regression.tables import names, ours
 
 SOURCES = {
     "farquhar2020": "Farquhar, Osborne and Gal 2020, Table 2",
@@ -68,7 +69,7 @@ def compared(means: pd.DataFrame, metric: str) -> Iterator[tuple[str, str, Value
     """Source, column, our values and theirs, for methods with a set that both have.
 
     Args:
-        means: the table of `tables.summary`.
+        means: means over splits.
         metric: the metric to compare.
     """
     for source, column, method in COMPARED:
@@ -84,8 +85,8 @@ def beside(means: pd.DataFrame, source: str, metric: str) -> Table | None:
     if not pairs:
         return None
     sets = [name for name in names(means) if any(name in theirs.by_row for _, theirs in pairs)]
-    title, columns = f"{SOURCES[source]}: {HEADINGS[metric]}", [v for pair in pairs for v in pair]
-    return value_table("set", sets, columns, title)
+    title = f"{SOURCES[source]}: {METRICS[metric].heading}"
+    return value_table("set", sets, [values for pair in pairs for values in pair], title)
 
 
 def verdicts(means: pd.DataFrame) -> list[str]:

@@ -6,6 +6,8 @@ import torch
 from torch import Tensor
 
 from vcl_radial.likelihoods.mixture import Mixture
+from vcl_radial.metrics import METRICS
+from vcl_radial.metrics.rows import Predictions
 from vcl_radial.tracks.regression.batches import LaneData
 
 
@@ -18,18 +20,15 @@ def score(predicted: Mixture, test: LaneData, y_scale: Tensor) -> dict[str, Tens
         y_scale: size of a standardised unit in original units, `[R]`.
 
     Returns:
-        `log_likelihood`, the mean log predictive density in nats per row, and `rmse`, the root
-        of the mean squared error of the predictive mean.
+        The values of the metrics of rows.
     """
     y = test.y.double()
     # Lane by lane, so that a lane's scores are bit-equal to the scores of the run alone.
     lanes = [_lane(predicted, k) for k in range(len(y))]
     log_density = torch.cat([q.log_density(row) for q, row in zip(lanes, y, strict=True)])
     means = torch.cat([q.mean.double().mean(0) for q in lanes])
-    return {
-        "log_likelihood": test.mean_over_points(log_density) - y_scale.log(),
-        "rmse": test.mean_over_points((means - y).square()).sqrt() * y_scale,
-    }
+    rows = Predictions(log_density, means, y, test.mean_over_points, y_scale)
+    return {name: m.function(rows) for name, m in METRICS.items() if m.of == "rows" and m.function}
 
 
 def _lane(predicted: Mixture, k: int) -> Mixture:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -16,6 +15,9 @@ from vcl_radial.files.reading import read_text
 from vcl_radial.reporting.blocks import Block, Figure, Section, Text
 from vcl_radial.reporting.figures.differences import difference_table
 from vcl_radial.reporting.labels import Settings, flat, labels
+from vcl_radial.reporting.scores import means as scores_means
+from vcl_radial.reporting.scores import runs_table, scores_table
+from vcl_radial.reporting.sections import settings, shown
 from vcl_radial.runs.track import FinishedRun
 from vcl_radial.tracks.regression import pictures, published, tables
 from vcl_radial.tracks.regression.settings import table_name
@@ -47,6 +49,15 @@ _RDP: Final = (
 )
 
 
+_CHOSEN: Final = (
+    "Keys that differ between splits, by number of splits. A sweep chooses them on rows held out "
+    "of each split's own training rows."
+)
+
+_RESULTS: Final = ("set", "method", "setting", "split", "slice", "metric", "value")
+"""Columns of results.csv."""
+
+
 def read(path: Path) -> dict[str, pd.DataFrame]:
     """Read `scores` from a finished run's folder.
 
@@ -63,88 +74,86 @@ def read(path: Path) -> dict[str, pd.DataFrame]:
 _SCORES: Final = ["slice", "metric", "value"]
 
 
-def sections(runs: Sequence[FinishedRun]) -> list[Section]:
+def report(finished: Sequence[FinishedRun]) -> list[Section]:
     """All sets of a benchmark together: scores, published scores, and chosen settings."""
-    tidy = results_table(runs)
-    means = tables.summary(tidy)
-    if tidy["slice"].max() > 0:
-        return [_in_sequence(tidy)]
-    files = {
-        "results.csv": tidy.to_csv(index=False),
-        "summary.csv": means.drop(columns="slice").to_csv(index=False),
-    }
-    draw = partial(pictures.log_likelihoods, means)
-    picture = Figure("log-likelihood", draw, "Test log-likelihood of each method, by set")
-    scores = [tables.score_table(means, metric) for metric in tables.HEADINGS]
-    parts = [Section("", [Text(_AT_ONCE), *scores, picture], files)]
-    gaps = tables.differences(tidy, RADIAL, GAUSSIAN)
-    if not gaps.empty:
-        table = difference_table(gaps, ("set", "score"), unit="")
-        parts.append(Section(f"{RADIAL} minus {GAUSSIAN}", [Text(_PAIRED), table]))
-    if beside := _beside_the_papers(means):
-        parts.append(Section("Beside the papers", beside))
-    if points := _settings(tidy):
-        note = (
-            "Keys that differ between splits, by number of splits. A sweep chooses them on rows "
-            "held out of each split's own training rows."
-        )
-        parts.append(Section("Settings chosen", [Text(note, points)]))
-    return parts
+    # Sort by set, and keep the report's order of methods.
+    scores = scores_table(finished).sort_values("part", kind="stable", ignore_index=True)
+    carried = runs_table(finished)[["carried_bytes"]].dropna(axis=1, how="all")
+    scores = scores.join(carried, on="run")
+    setting = scores["run"].map(dict(enumerate(_settings(finished))))
+    names = {"part": "set", "seed": "split", "after": "slice"}
+    results = scores.assign(setting=setting).rename(columns=names)[[*_RESULTS, *carried]]
+    files = {"results.csv": results.to_csv(index=False)}
+    if scores["after"].max() > 0:
+        return [_in_sequence(scores, files), settings(finished)]
+    means = scores_means(scores)
+    parts = [
+        _at_once(means, files),
+        _difference(scores),
+        _beside_the_papers(means),
+        _chosen(results),
+        settings(finished),
+    ]
+    return shown(parts)
 
 
-def results_table(runs: Sequence[FinishedRun]) -> pd.DataFrame:
-    """The tidy table of runs, with the columns `tables.COLUMNS`.
-
-    A setting holds the keys that differ between the recipes of a method on one set. All rows at
-    once, beside a sequence, have the slice 0. If runs have the bytes that they carry from slice to
-    slice, there is also a column `carried_bytes`.
-    """
-    shown = labels(
+def _settings(finished: Sequence[FinishedRun]) -> list[str]:
+    """The keys of each run that differ between the recipes of a method on one set."""
+    texts = labels(
         [
             Settings(
-                (table_name(r.spec.data), r.spec.data.get("slices"), r.method),
+                (run.spec.data.get("slices"), table_name(run.spec.data), run.method),
                 "",
-                flat(r.spec.recipe),
+                flat(run.spec.recipe),
             )
-            for r in runs
+            for run in finished
         ],
         "code",
     )
-    settings = [text.removeprefix(" (").removesuffix(")") for text in shown]
-    rows = [
-        [table_name(run.spec.data), run.method, setting, run.spec.seed, *score]
-        for run, setting in zip(runs, settings, strict=True)
-        for score in run.tables["scores"].itertuples(index=False)
-    ]
-    tidy = pd.DataFrame(rows, columns=tables.COLUMNS)
-    carried = [
-        run.environment.get("carried_bytes") for run in runs for _ in run.tables["scores"].index
-    ]
-    if any(count is not None for count in carried):
-        tidy["carried_bytes"] = pd.Series(carried, dtype=float)
-    # Sort by set, and keep the report's order of methods.
-    return tidy.sort_values("set", kind="stable", ignore_index=True)
+    return [text.removeprefix(" (").removesuffix(")") for text in texts]
 
 
-def _in_sequence(tidy: pd.DataFrame) -> Section:
-    gaps = tables.gaps(tidy)
-    files = {"results.csv": tidy.to_csv(index=False), "summary.csv": gaps.to_csv(index=False)}
-    draw = partial(pictures.over_slices, tidy)
-    picture = Figure("in-sequence", draw, "Test log-likelihood after each slice, by set")
-    scores = [tables.gap_table(gaps, metric) for metric in tables.HEADINGS] if len(gaps) else []
-    return Section("", [Text(_IN_SEQUENCE), *scores, picture], files)
+def _at_once(means: pd.DataFrame, files: dict[str, str]) -> Section:
+    names = {"part": "set", "seeds": "splits"}
+    columns = ["set", "method", "metric", "mean", "standard_error", "splits"]
+    files["summary.csv"] = means.rename(columns=names)[columns].to_csv(index=False)
+    draw = partial(pictures.log_likelihoods, means)
+    picture = Figure("log-likelihood", draw, "Test log-likelihood of each method, by set")
+    scores = [tables.score_table(means, metric) for metric in tables.metrics(means)]
+    return Section("", [Text(_AT_ONCE), *scores, picture], files)
 
 
-def _beside_the_papers(means: pd.DataFrame) -> list[Block]:
+def _in_sequence(scores: pd.DataFrame, files: dict[str, str]) -> Section:
+    gaps = tables.gaps(scores)
+    files["summary.csv"] = gaps.to_csv(index=False)
+    picture = Figure(
+        "in-sequence",
+        partial(pictures.over_slices, scores),
+        "Test log-likelihood after each slice, by set",
+    )
+    shown = [tables.gap_table(gaps, metric) for metric in tables.metrics(gaps)] if len(gaps) else []
+    return Section("", [Text(_IN_SEQUENCE), *shown, picture], files)
+
+
+def _difference(scores: pd.DataFrame) -> Section | None:
+    gaps = tables.differences(scores, RADIAL, GAUSSIAN)
+    if gaps.empty:
+        return None
+    table = difference_table(gaps, ("set", "score"), unit="")
+    return Section(f"{RADIAL} minus {GAUSSIAN}", [Text(_PAIRED), table])
+
+
+def _beside_the_papers(means: pd.DataFrame) -> Section | None:
     blocks: list[Block] = [
         table
         for source in published.SOURCES
-        for metric in tables.HEADINGS
+        for metric in tables.metrics(means)
         if (table := published.beside(means, source, metric)) is not None
     ]
-    if blocks:
-        note = "Our means, rounded to two decimals, beside the published ones:"
-        blocks.append(Text(note, published.verdicts(means)))
+    if not blocks:
+        return None
+    note = "Our means, rounded to two decimals, beside the published ones:"
+    blocks.append(Text(note, published.verdicts(means)))
     if any(column == "rdp" for _, column, *_ in published.compared(means, "log_likelihood")):
         blocks.append(Text(_RDP))
     if odd := published.impossible_pairs(means):
@@ -153,16 +162,14 @@ def _beside_the_papers(means: pd.DataFrame) -> list[Block]:
             "A mixture, or a noise that differs between splits, can exceed this bound:"
         )
         blocks.append(Text(note, odd))
-    return blocks
+    return Section("Beside the papers", blocks)
 
 
-def _settings(tidy: pd.DataFrame) -> list[str]:
+def _chosen(results: pd.DataFrame) -> Section | None:
     """Counts of the chosen settings, if there was a choice."""
-    once = tidy.drop_duplicates(["set", "method", "split"])
+    once = results[results["setting"] != ""].drop_duplicates(["set", "method", "split"])
     points = []
-    for (name, method), group in once.groupby(["set", "method"], sort=False):
-        counts = Counter(setting for setting in group["setting"] if setting)
-        if counts:
-            chosen = "; ".join(f"{setting}: {n}" for setting, n in counts.most_common())
-            points.append(f"{name}, {method}: {chosen}")
-    return points
+    for (name, method), chosen in once.groupby(["set", "method"], sort=False)["setting"]:
+        counts = chosen.value_counts().items()
+        points.append(f"{name}, {method}: {'; '.join(f'{text}: {n}' for text, n in counts)}")
+    return Section("Settings chosen", [Text(_CHOSEN, points)]) if points else None

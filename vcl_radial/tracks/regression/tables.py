@@ -1,4 +1,4 @@
-"""Tidy results, their means over splits, and tables of them."""
+"""Tables of scores on sets."""
 
 from __future__ import annotations
 
@@ -7,17 +7,12 @@ from typing import Any
 
 import pandas as pd
 
-from vcl_radial.metrics import mean_and_standard_error
+from vcl_radial.metrics import METRICS, mean_and_standard_error
 from vcl_radial.reporting.blocks import Cell, Column, Table, mean_cell
 from vcl_radial.reporting.figures.differences import corrected, paired
 from vcl_radial.reporting.figures.tables import cell_of
 from vcl_radial.reporting.figures.tables import column as score_column
 from vcl_radial.reporting.published import Value, Values, value_table
-
-COLUMNS = ["set", "method", "setting", "split", "slice", "metric", "value"]
-"""Columns of a tidy table."""
-
-HEADINGS = {"log_likelihood": "test log-likelihood (nats)", "rmse": "test RMSE"}
 
 OVERLAP = 1 / 9
 """Test rows over training rows of a split."""
@@ -26,32 +21,17 @@ _SMALL_UNITS = {"naval": 4, "kin8nm": 3}
 """Sets whose RMSE needs more decimals."""
 
 
-def summary(tidy: pd.DataFrame) -> pd.DataFrame:
-    """Mean and standard error over splits.
-
-    Returns:
-        The columns `set, method, slice, metric, mean, standard_error, splits`, in the order of
-        first appearance.
-    """
-    keys = ["set", "method", "slice", "metric"]
-    rows = [
-        (*key, *mean_and_standard_error(values), len(values))
-        for key, values in tidy.groupby(keys, sort=False)["value"]
-    ]
-    return pd.DataFrame(rows, columns=[*keys, "mean", "standard_error", "splits"])
-
-
 def ours(means: pd.DataFrame, method: str, metric: str, heading: str = "") -> Values:
     """The means of a method, by set.
 
     Args:
-        means: the table of `summary`.
+        means: means over splits, of `vcl_radial.reporting.scores.means`.
         method: the method.
         metric: the metric.
         heading: heading of the column; the method by default.
     """
     rows = means[(means["method"] == method) & (means["metric"] == metric)]
-    cells = zip(rows["set"], rows["mean"], rows["standard_error"], strict=True)
+    cells = zip(rows["part"], rows["mean"], rows["standard_error"], strict=True)
     by_set = {name: Value(*cell) for name, *cell in cells}
     return Values(heading or method, by_set, partial(decimals, metric=metric))
 
@@ -59,42 +39,42 @@ def ours(means: pd.DataFrame, method: str, metric: str, heading: str = "") -> Va
 def score_table(means: pd.DataFrame, metric: str) -> Table:
     """Our scores, with a row for each set and a column for each method."""
     columns = [ours(means, method, metric) for method in means["method"].unique()]
-    return value_table("set", names(means), columns, HEADINGS[metric])
+    return value_table("set", names(means), columns, METRICS[metric].heading)
 
 
-def differences(tidy: pd.DataFrame, method: str, reference: str) -> pd.DataFrame:
+def differences(scores: pd.DataFrame, method: str, reference: str) -> pd.DataFrame:
     """One method minus another, paired by split, by set and metric; see `differences.corrected`."""
-    parts = []
-    for key, rows in tidy.groupby(["set", "metric"], sort=False):
+    tables = []
+    for key, rows in scores.groupby(["part", "metric"], sort=False):
         name, metric = map(str, key)
-        by_split = rows.set_index(["method", "split"])["value"].dropna()
-        part = paired(dict(by_split.items()), [method], reference, OVERLAP)
-        parts.append(
-            part.assign(set=name, score=HEADINGS[metric], decimals=decimals(name, metric) + 1)
-        )
-    return corrected(pd.concat(parts, ignore_index=True))
+        by_split = rows.set_index(["method", "seed"])["value"].dropna()
+        table = paired(dict(by_split.items()), [method], reference, OVERLAP)
+        places = decimals(name, metric) + 1
+        tables.append(table.assign(set=name, score=METRICS[metric].heading, decimals=places))
+    return corrected(pd.concat(tables, ignore_index=True))
 
 
-def gaps(tidy: pd.DataFrame) -> pd.DataFrame:
+def gaps(scores: pd.DataFrame) -> pd.DataFrame:
     """A sequence's last slice minus all rows at once, paired by split.
 
     Args:
-        tidy: a tidy table with slice 0 for all rows at once.
+        scores: the table of scores, in which `after` is 0 for all rows at once, with the
+            `carried_bytes` of runs if they are known.
 
     Returns:
         The columns `set, method, metric, at_once, at_once_error, in_sequence, in_sequence_error,
-        gap, gap_error, splits`, and the mean `carried_bytes` if known.
+        gap, gap_error, splits`, and the mean `carried_bytes`.
     """
     rows = []
-    last = tidy["slice"].max()
-    for (name, method, metric), group in tidy.groupby(["set", "method", "metric"], sort=False):
-        wide = group.pivot_table(index="split", columns="slice", values="value")
+    last = scores["after"].max()
+    for (name, method, metric), group in scores.groupby(["part", "method", "metric"], sort=False):
+        wide = group.pivot_table(index="seed", columns="after", values="value")
         if not {0, last} <= {*wide}:
             continue
         both = wide[[0, last]].dropna()
-        scores = {"at_once": both[0], "in_sequence": both[last], "gap": both[last] - both[0]}
+        columns = {"at_once": both[0], "in_sequence": both[last], "gap": both[last] - both[0]}
         row: dict[str, Any] = {"set": name, "method": method, "metric": metric}
-        for label, values in scores.items():
+        for label, values in columns.items():
             row[label], row[f"{label}_error"] = mean_and_standard_error(values)
         row["splits"] = len(both)
         if "carried_bytes" in group:
@@ -115,14 +95,19 @@ def gap_table(gaps: pd.DataFrame, metric: str) -> Table:
         body.append([f"{row['set']}, {row['method']}", *cells])
     heads: list[Column | str] = [Column("set, method", is_text=True), *headings.values()]
     heads += [score_column("carried_bytes")] if carried else []
-    return Table(heads, body, HEADINGS[metric])
+    return Table(heads, body, METRICS[metric].heading)
 
 
 def decimals(name: str, metric: str) -> int:
     """Number of printed decimals."""
-    return _SMALL_UNITS.get(name, 2) if metric == "rmse" else 2
+    return _SMALL_UNITS.get(name, 2) if metric == "rmse" else METRICS[metric].decimals
 
 
 def names(table: pd.DataFrame) -> list[str]:
     """The sets, in the order of first appearance."""
-    return [str(name) for name in table["set"].unique()]
+    return [str(name) for name in table["part"].unique()]
+
+
+def metrics(table: pd.DataFrame) -> list[str]:
+    """The metrics of a table that are declared, in the order of their declaration."""
+    return [name for name in METRICS if (table["metric"] == name).any()]

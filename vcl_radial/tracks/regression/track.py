@@ -12,7 +12,7 @@ from vcl_radial.data.named_files import file_path
 from vcl_radial.files.reading import read_text
 from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.folder import RunFolder
-from vcl_radial.runs.track import Objective, Track
+from vcl_radial.runs.track import Track, objectives
 from vcl_radial.runs.training import Lanes, Step, Training
 from vcl_radial.tracks.regression import files
 from vcl_radial.tracks.regression.settings import Recipe, Run, table_name
@@ -32,10 +32,7 @@ class Regression(Track[Run]):
     methods = ("gaussian-vcl", "radial-vcl")
     variant_keys = ("set", "table", "target", "splits", "slices")
     step = "split"
-    objectives: ClassVar = {
-        "log_likelihood": Objective("maximize", "log-likelihood (nats)"),
-        "rmse": Objective("minimize", "RMSE"),
-    }
+    objectives: ClassVar = objectives("rows")
     worker_modules = ("vcl_radial.runs.attempt", "vcl_radial.tracks.regression.execute")
     has_lanes = True
     lanes = 40
@@ -129,14 +126,15 @@ class Regression(Track[Run]):
         return read(path)
 
     def scores(self, run: FinishedRun) -> pd.DataFrame:
-        """Scores after numbers of slices; 0 stands for all rows at once."""
-        return run.tables["scores"].rename(columns={"slice": "after"})
+        """Scores on a set, the part, after numbers of slices; 0 stands for all rows at once."""
+        table = run.tables["scores"].rename(columns={"slice": "after"})
+        return table.assign(part=table_name(run.spec.data))
 
     def sections(self, runs: Sequence[FinishedRun], data_dir: Path | None) -> list[Section]:
         """All sets together: scores, published scores, and chosen settings."""
-        from vcl_radial.tracks.regression.sections import sections
+        from vcl_radial.tracks.regression.sections import report
 
-        return sections(runs)
+        return report(runs)
 
 
 def _with_all_at_once(
