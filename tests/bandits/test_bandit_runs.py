@@ -9,6 +9,7 @@ from failing import refuses
 
 from vcl_radial.cli import main
 from vcl_radial.errors import DataError
+from vcl_radial.metrics import METRICS, metric
 from vcl_radial.reporting.figures.lines import mean_curves
 from vcl_radial.reporting.scores import scores_table
 from vcl_radial.runs.context import RunContext
@@ -16,7 +17,7 @@ from vcl_radial.runs.execute import execute
 from vcl_radial.runs.finished import Spec
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.planning import plan
-from vcl_radial.runs.track import FinishedRun
+from vcl_radial.runs.track import FinishedRun, objectives
 from vcl_radial.tracks.bandits.game import bandit_of
 from vcl_radial.tracks.bandits.sections import draw, games_table, make_claims, make_table, read
 from vcl_radial.tracks.bandits.track import Bandits
@@ -212,6 +213,20 @@ def test_ours_stand_beside_the_published():
         ["vadam", "0.26 ± 0.02", "0.25 ± 0.07", "2"],
         ["radial-vcl", "–", "0.50", "1"],
     ]
+
+
+def test_a_metric_is_one_function_and_one_line(monkeypatch):
+    monkeypatch.setitem(METRICS, "average_reward", None)
+
+    @metric("reward per round", 2, "higher", of="game")
+    def average_reward(game):
+        return game["reward"] / game["round"]
+
+    table = games_of([game("mushroom", "naive", 0.5)])
+    assert table["average_reward"].tolist() == [0.5]
+    headings = [column.heading for column in make_table(table, "mushroom").heads]
+    assert "reward per round" in headings
+    assert objectives("game")["average_reward"].direction == "maximize"
 
 
 def test_the_regret_of_a_uniform_agent_is_beyond_the_axis():

@@ -1,14 +1,23 @@
 import math
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from regression_helpers import toy
 from scipy import stats
 
-from vcl_radial.reporting.blocks import with_spread
+from vcl_radial.metrics import METRICS, metric
+from vcl_radial.reporting.blocks import Table, with_spread
 from vcl_radial.reporting.scores import means as over_splits
+from vcl_radial.runs.finished import Spec
+from vcl_radial.runs.track import FinishedRun, objectives
 from vcl_radial.tracks.regression import pictures, published, tables
+from vcl_radial.tracks.regression.sections import report
+from vcl_radial.tracks.regression.settings import Recipe
+from vcl_radial.tracks.regression.track import Regression
+from vcl_radial.tracks.regression.training import train_and_score
 
 
 def tidy(rows):
@@ -115,6 +124,24 @@ def test_a_verdict_counts_ties_at_two_decimals_and_names_what_is_worse():
     ]
     (sentence,) = [s for s in published.verdicts(over_splits(tidy(rows))) if "(MFVI)" in s]
     assert "at least as high on 2 of 3 sets: worse on yacht" in sentence
+
+
+def test_a_metric_is_one_function_and_one_line(monkeypatch):
+    monkeypatch.setitem(METRICS, "mae", None)
+
+    @metric("MAE", 2, "lower", of="rows")
+    def mae(predicted):
+        return predicted.average((predicted.mean - predicted.y).abs()) * predicted.scale
+
+    results = train_and_score(toy(), [0, 1], [Recipe(strategy="bayes_linear", steps=5)] * 2)
+    assert all(0 < result["mae"] <= result["rmse"] for result in results)
+    assert objectives("rows")["mae"].direction == "minimize"
+    rows = pd.DataFrame([(0, name, value) for name, value in results[0].items()])
+    stored = rows.set_axis(["slice", "metric", "value"], axis=1)
+    spec = Spec(benchmark="b", method="m", seed=0, recipe={}, data={"set": "toy"})
+    run = FinishedRun(Path(), Regression(), spec, {"seconds": 1.0}, {"scores": stored}, "b", "m")
+    titles = [block.title for block in report([run])[0].blocks if isinstance(block, Table)]
+    assert titles == ["log-likelihood (nats)", "RMSE", "MAE"]
 
 
 def test_a_score_without_a_number_is_a_dash():
