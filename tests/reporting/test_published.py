@@ -5,7 +5,7 @@ from importlib.resources import files
 
 import pytest
 
-from vcl_radial.reporting.published import Value, Values, not_below, read_published, value_table
+from vcl_radial.reporting.published import Value, Values, not_below, published_values, value_table
 
 OURS = Values(
     "ours", {"a": Value(1.004, 0.1), "b": Value(2.0), "c": Value(math.nan)}, lambda row: 3
@@ -16,7 +16,7 @@ THEIRS = Values("theirs", {"a": Value(1.0, 0.5), "b": Value(2.01)}, published=Tr
 @pytest.mark.parametrize("track", ["bandits", "regression"])
 def test_every_published_cell_is_there_once(track):
     package = f"vcl_radial.tracks.{track}"
-    cells = read_published(package)
+    cells = published_values(package)
     assert len(cells) == len(files(package).joinpath("published.csv").read_text().splitlines()) - 1
     assert all(value.spread >= 0 for value in cells.values())
 

@@ -38,14 +38,19 @@ class Values:
     better: Literal["higher", "lower"] | None = None
 
 
-def read_published(package: str) -> dict[tuple[str, ...], Value]:
-    """The cells of a package's `published.csv`.
+def published_rows(package: str) -> list[dict[str, str]]:
+    """The rows of a package's `published.csv`, as they are printed."""
+    text = files(package).joinpath("published.csv").read_text(encoding="utf-8")
+    return list(csv.DictReader(text.splitlines()))
+
+
+def published_values(package: str) -> dict[tuple[str, ...], Value]:
+    """The means of a package's `published.csv`.
 
     Returns:
         The mean and its spread, which are the last two columns, by the texts of the others.
     """
-    text = files(package).joinpath("published.csv").read_text(encoding="utf-8")
-    _, *rows = csv.reader(text.splitlines())
+    rows = (row.values() for row in published_rows(package))
     return {tuple(key): Value(float(mean), float(spread)) for *key, mean, spread in rows}
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from vcl_radial.reporting.published import read_published
+from vcl_radial.reporting.published import published_values
 
-PUBLISHED = read_published(__package__)
+PUBLISHED = published_values(__package__)
 """Table 1 by data set and method; the paper says BBB for gaussian-vcl, and greedy for naive."""
 
 _ALL = (

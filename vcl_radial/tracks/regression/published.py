@@ -18,7 +18,7 @@ import pandas as pd
 
 from vcl_radial.metrics import METRICS
 from vcl_radial.reporting.blocks import Table
-from vcl_radial.reporting.published import Values, not_below, read_published, value_table
+from vcl_radial.reporting.published import Values, not_below, published_values, value_table
 from vcl_radial.tracks.regression.tables import names, ours
 
 SOURCES = {
@@ -40,7 +40,7 @@ COLUMNS = {
 }
 """Names of the columns in the papers."""
 
-PUBLISHED = read_published(__package__)
+PUBLISHED = published_values(__package__)
 """The cells by source, its table, set, column and metric."""
 
 COMPARED = (

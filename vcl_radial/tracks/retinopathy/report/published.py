@@ -6,12 +6,9 @@ Bayesian Deep Learning" (AISTATS 2020), Table 1: runs by the authors, at 512 x 5
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import lru_cache
-from importlib.resources import files
 from typing import Final
+
+from vcl_radial.reporting.published import published_rows
 
 CITATION: Final = (
     'Farquhar, Osborne and Gal, "Radial Bayesian Neural Networks: Beyond Discrete Support In '
@@ -31,39 +28,16 @@ SHARES: Final = (0.0, 0.1, 0.2, 0.3)
 """Shares referred in the table."""
 
 
-@dataclass(frozen=True)
-class Published:
-    """A row of the table.
+PUBLISHED: Final = {row["method"]: row for row in published_rows(__package__)}
+"""The printed rows, by the names of the shipped recipes.
 
-    Attributes:
-        name: name of the method for a reader.
-        network: architecture; the paper's asterisk marks fewer channels for as many parameters.
-        parameters: number of parameters, as printed.
-        epoch_minutes: minutes of a training epoch, all members in turn.
-        auc: AUC in per cent, by the share referred.
-        standard_error: standard error over resampled photographs, in per cent.
-    """
-
-    name: str
-    network: str
-    parameters: str
-    epoch_minutes: float
-    auc: Mapping[float, float]
-    standard_error: Mapping[float, float]
+`network` is the architecture; the paper's asterisk marks fewer channels for as many parameters.
+`epoch_minutes` are those of a training epoch, all members in turn. `auc_30` is the AUC in per cent
+with 30 % referred, and `se_30` its standard error over resampled photographs.
+"""
 
 
-@lru_cache(maxsize=1)
-def published() -> dict[str, Published]:
-    """The rows, by the names of the shipped recipes."""
-    text = files(__package__).joinpath("published.csv").read_text(encoding="utf-8")
-    return {
-        row["method"]: Published(
-            name=row["name"],
-            network=row["network"],
-            parameters=row["parameters"],
-            epoch_minutes=float(row["epoch_minutes"]),
-            auc={share: float(row[f"auc_{100 * share:.0f}"]) for share in SHARES},
-            standard_error={share: float(row[f"se_{100 * share:.0f}"]) for share in SHARES},
-        )
-        for row in csv.DictReader(text.splitlines())
-    }
+def auc(method: str, share: float) -> str:
+    """The AUC of a method with a share referred, and its standard error: `94.3 (0.04)`."""
+    row, referred = PUBLISHED[method], f"{100 * share:.0f}"
+    return f"{row[f'auc_{referred}']} ({row[f'se_{referred}']})"

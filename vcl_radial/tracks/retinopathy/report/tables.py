@@ -13,7 +13,7 @@ from vcl_radial.reporting.blocks import Cell, Column, Table
 from vcl_radial.reporting.mean_table import Score, cells, mean_table, of_metric
 from vcl_radial.reporting.scores import UNCERTAINTY_NAMES, main_uncertainty
 from vcl_radial.runs.track import FinishedRun
-from vcl_radial.tracks.retinopathy.report.published import SHARES, WORDS, published
+from vcl_radial.tracks.retinopathy.report.published import PUBLISHED, SHARES, WORDS, auc
 
 Methods: TypeAlias = Mapping[str, Sequence[FinishedRun]]
 """The runs of each method, in order."""
@@ -78,9 +78,9 @@ def networks(methods: Methods, *, beside: bool = False) -> Table:
     rows: list[list[Cell | str]] = []
     for method, runs in methods.items():
         rows.append([label(method, runs), *_network(runs), str(len(runs))])
-        if beside and (theirs := published().get(runs[0].spec.method)):
-            facts = [theirs.network, "", f"~{theirs.parameters}", f"{theirs.epoch_minutes:.1f}"]
-            named = [f"paper: {theirs.name}", *facts, ""]
+        if beside and (theirs := PUBLISHED.get(runs[0].spec.method)):
+            facts = [theirs["network"], "", f"~{theirs['parameters']}", theirs["epoch_minutes"]]
+            named = [f"paper: {theirs['name']}", *facts, ""]
             rows.append([Cell(text, published=True) for text in named])
     heads = [*text_columns("method", "network", "tweaks"), "parameters", "min / epoch", "seeds"]
     return Table(heads, rows)
@@ -111,9 +111,9 @@ def table_1(
         of_method = means[means["method"] == method]
         by = UNCERTAINTY_NAMES.get(main_uncertainty(of_method["uncertainty"]), "")
         rows.append([label(method, runs), by, *cells(of_method, shown)])
-        if beside and (theirs := published().get(runs[0].spec.method)):
-            aucs = [f"{theirs.auc[s]:.1f} ({theirs.standard_error[s]:.2f})" for s in SHARES]
-            named = [f"paper: {theirs.name}", "", *aucs, *[""] * len(SHARES)]
+        if beside and (theirs := PUBLISHED.get(runs[0].spec.method)):
+            aucs = [auc(theirs["method"], share) for share in SHARES]
+            named = [f"paper: {theirs['name']}", "", *aucs, *[""] * len(SHARES)]
             rows.append([Cell(text, published=True) for text in named])
     heads = [*text_columns("method", "by"), *(score.column for score in shown)]
     return Table(heads, rows, "In % of what is kept when a share is referred")
