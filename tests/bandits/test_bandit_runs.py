@@ -19,7 +19,7 @@ from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.planning import plan
 from vcl_radial.runs.track import FinishedRun, objectives
 from vcl_radial.tracks.bandits.game import bandit_of
-from vcl_radial.tracks.bandits.sections import draw, games_table, make_claims, make_table, read
+from vcl_radial.tracks.bandits.sections import draw, games_table, make_claims, make_table
 from vcl_radial.tracks.bandits.track import Bandits
 
 FEW = {"data.rounds": 41, "steps": 5}
@@ -32,7 +32,7 @@ def run_of(table="mushroom", method="badam", seed=0, **settings):
 
 def played(run, out: Path, data_dir: Path) -> pd.DataFrame:
     execute(Bandits(), run, RunContext(out, data_dir))
-    return read(RunFolder(out, run).path)["rewards"]
+    return Bandits().read(RunFolder(out, run).path, {})["rewards"]
 
 
 def command(out, data_dir, *more, rounds=41):
@@ -244,7 +244,7 @@ def test_where_nothing_can_be_earned_there_is_no_relative_reward_and_no_claim():
 
 
 def test_a_damaged_table_of_a_game_is_named(tmp_path):
-    for text in ("", "round,reward\n1,2\n", "round,reward,optimum\n1,,3\n"):
+    for text in ("", "round,reward\n1,2\n", "round,reward,optimum\n1,x,3\n"):
         (tmp_path / "rewards.csv").write_text(text)
         with refuses("rewards.csv", kind=DataError):
-            read(tmp_path)
+            Bandits().read(tmp_path, {})

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -13,7 +11,6 @@ from matplotlib.figure import Figure as Picture
 from matplotlib.ticker import MaxNLocator
 
 from vcl_radial.errors import DataError
-from vcl_radial.files.reading import read_text
 from vcl_radial.metrics import METRICS, mean_and_standard_error
 from vcl_radial.metrics.declared import Better
 from vcl_radial.metrics.verdicts import verdicts_of_family
@@ -34,8 +31,6 @@ from vcl_radial.reporting.sections import settings
 from vcl_radial.runs.track import FinishedRun
 from vcl_radial.tracks.bandits.published import CONCLUSIONS, DEVIATIONS, PUBLISHED
 
-_COLUMNS = ["round", "reward", "optimum"]
-
 _BESIDE = (
     "Cumulative reward over that of the best actions, mean ± one standard deviation over games, "
     "beside Table 1 of Kessler et al. 2020 (BAdam)."
@@ -51,21 +46,6 @@ _GAME = (
     "Adult has 92 columns here and 94 there, where the test part's incomes are spelled in another "
     "way. Statlog: the 43,500 training rows.",
 )
-
-
-def read(path: Path) -> dict[str, pd.DataFrame]:
-    """Read the table of a finished game.
-
-    Raises:
-        DataError: the table is damaged.
-    """
-    try:
-        table = pd.read_csv(io.StringIO(read_text(path / "rewards.csv")))
-    except (OSError, ValueError) as error:
-        raise DataError(f"rewards.csv cannot be read: {error}") from None
-    if list(table.columns) != _COLUMNS or table.empty or table.isna().any(axis=None):
-        raise DataError(f"rewards.csv does not hold numbers in {', '.join(_COLUMNS)}")
-    return {"rewards": table}
 
 
 def with_metrics(game: pd.DataFrame) -> pd.DataFrame:

@@ -64,9 +64,10 @@ class Bandits(Track[Run]):
 
     def score(self, folder: RunFolder[Run], objective: str) -> float | None:
         """The score of all rounds; None if nothing could be earned."""
-        from vcl_radial.tracks.bandits.sections import read, with_metrics
+        from vcl_radial.tracks.bandits.sections import with_metrics
 
-        value = float(with_metrics(read(folder.path)["rewards"])[objective].iloc[-1])
+        game = with_metrics(self.read(folder.path, {})["rewards"])
+        value = float(game[objective].iloc[-1])
         return value if math.isfinite(value) else None
 
     def epochs(self, run: Run) -> int:
@@ -75,9 +76,10 @@ class Bandits(Track[Run]):
 
     def read(self, path: Path, environment: Mapping[str, Any]) -> Mapping[str, pd.DataFrame]:
         """Read `rewards`: `round`, and the cumulative `reward` and `optimum` after it."""
-        from vcl_radial.tracks.bandits.sections import read
+        from vcl_radial.reporting.stored import stored_table
 
-        return read(path)
+        types = {"round": int, "reward": float, "optimum": float}
+        return {"rewards": stored_table(path / "rewards.csv", types, types)}
 
     def scores(self, run: FinishedRun) -> pd.DataFrame:
         """The cumulative `reward`, the `optimum` of the best actions and metrics, by round."""

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 from typing import Final
 
 import pandas as pd
 
-from vcl_radial.errors import DataError
-from vcl_radial.files.reading import read_text
 from vcl_radial.reporting.blocks import Block, Figure, Section, Text
 from vcl_radial.reporting.figures.differences import difference_table
 from vcl_radial.reporting.labels import Settings, flat, labels
@@ -48,7 +44,6 @@ _RDP: Final = (
     "points where a mixture sums over draws of the weights. See reports/uci in the repository."
 )
 
-
 _CHOSEN: Final = (
     "Keys that differ between splits, by number of splits. A sweep chooses them on rows held out "
     "of each split's own training rows."
@@ -56,22 +51,6 @@ _CHOSEN: Final = (
 
 _RESULTS: Final = ("set", "method", "setting", "split", "slice", "metric", "value")
 """Columns of results.csv."""
-
-
-def read(path: Path) -> dict[str, pd.DataFrame]:
-    """Read `scores` from a finished run's folder.
-
-    Raises:
-        DataError: the table is damaged; the message names the file.
-    """
-    try:
-        scores = pd.read_csv(io.StringIO(read_text(path / "scores.csv")))
-        return {"scores": scores.astype({"slice": int, "metric": str, "value": float})[_SCORES]}
-    except (OSError, ValueError, KeyError) as error:
-        raise DataError(f"scores.csv: cannot be read: {error}; run it again") from None
-
-
-_SCORES: Final = ["slice", "metric", "value"]
 
 
 def report(finished: Sequence[FinishedRun]) -> list[Section]:

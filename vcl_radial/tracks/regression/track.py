@@ -120,10 +120,11 @@ class Regression(Track[Run]):
         return run.steps
 
     def read(self, path: Path, environment: Mapping[str, Any]) -> Mapping[str, pd.DataFrame]:
-        """Read `scores`."""
-        from vcl_radial.tracks.regression.sections import read
+        """Read `scores`: `slice`, `metric` and `value`."""
+        from vcl_radial.reporting.stored import stored_table
 
-        return read(path)
+        types = {"slice": int, "metric": str, "value": float}
+        return {"scores": stored_table(path / "scores.csv", types, types)[[*types]]}
 
     def scores(self, run: FinishedRun) -> pd.DataFrame:
         """Scores on a set, the part, after numbers of slices; 0 stands for all rows at once."""
