@@ -20,4 +20,13 @@ def command_line(*arguments: str, program: str = "vcl-radial", **options: Any) -
 
 def set_arguments(settings: Mapping[str, Any]) -> list[str]:
     """The arguments of `--set` for settings: `key=value` with a value in TOML."""
-    return [f"{key}={json.dumps(value)}" for key, value in settings.items()]
+    return [f"{key}={_toml(value)}" for key, value in settings.items()]
+
+
+def _toml(value: Any) -> str:
+    """A value in one line of TOML."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{json.dumps(k)} = {_toml(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    return json.dumps(value)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, Union
 from vcl_radial.config import outside
 from vcl_radial.errors import UserError
 from vcl_radial.runs.catalogue import Entry, check_keys, folder, keys_of, load, section, track_of
+from vcl_radial.runs.settings import UNNAMED_TABLE, tables_in
 from vcl_radial.runs.spec import RunSpec
 from vcl_radial.runs.track import AnyTrack
 
@@ -51,24 +52,17 @@ def plan(
     table_of_data = track.spec.DATA
     file_keys = {"description", "track", "methods", table_of_data, "recipe", "evaluate_on"}
     check_keys(bench, file_keys, keys_of(track))
-    overrides = _by_table(settings or {}, table_of_data)
+    overrides = _by_table(settings or {}, track)
     data = {**section(bench, table_of_data), **overrides[table_of_data]}
     evaluate_on = overrides["run"].get("evaluate_on", bench.table.get("evaluate_on", "test"))
     entries = _methods(methods or _methods_of(bench, track), track)
     beside = bench.path if benchmark.endswith(".toml") else None
     runs: list[RunSpec] = []
     for method in entries:
-        recipe = method.recipe
-        options = dict(section(method, "options"))
-        layers: list[tuple[Entry, tuple[str, ...]]] = [(bench, ("recipe",))]
+        layers = [section(bench, "recipe")]
         if tuned:
-            layers.append((method, tuned_keys(method, bench.name)))
-        for entry, keys in layers:
-            recipe |= section(entry, *keys)
-            options |= section(entry, *keys, "options")
-        recipe |= overrides["recipe"]
-        if options or overrides["options"]:
-            recipe["options"] = options | overrides["options"]
+            layers.append(section(method, *tuned_keys(method, bench.name)))
+        recipe = merged(method.recipe, *layers, overrides["recipe"])
         tables = {"benchmark": bench.name, "method": method.name, "evaluate_on": evaluate_on}
         tables |= {table_of_data: data, "recipe": recipe}
         for seed in seeds:
@@ -95,10 +89,18 @@ def _with_chosen(
             "them with a sweep of as many seeds",
             at=method.path,
         )
-    recipe, chosen = tables["recipe"], section(method, "chosen", key)
-    options = {**recipe.get("options", {}), **chosen.get("options", {}), **overrides["options"]}
-    recipe = {**recipe, **chosen, **overrides["recipe"]}
-    return {**tables, "recipe": recipe | ({"options": options} if options else {})}
+    layers = section(method, "chosen", key), overrides["recipe"]
+    return {**tables, "recipe": merged(tables["recipe"], *layers)}
+
+
+def merged(*layers: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of tables; a later value replaces an earlier one, key by key in inner tables."""
+    table: dict[str, Any] = {}
+    for layer in layers:
+        for key, value in layer.items():
+            inner = isinstance(value, dict) and isinstance(table.get(key), dict)
+            table[key] = table[key] | value if inner else value
+    return table
 
 
 def _methods_of(bench: Entry, track: AnyTrack) -> list[str]:
@@ -170,23 +172,25 @@ def tuned_keys(method: Entry, benchmark: str) -> tuple[str, str]:
     return "tuned", benchmark
 
 
-def _by_table(settings: Mapping[str, Any], table_of_data: str) -> dict[str, dict[str, Any]]:
+def _by_table(settings: Mapping[str, Any], track: AnyTrack) -> dict[str, dict[str, Any]]:
     """Group the settings of a command by their table; keys of a recipe have no dot.
 
     Raises:
         UserError: a key names a whole table.
     """
-    tables: dict[str, dict[str, Any]] = {
-        name: {} for name in (table_of_data, "options", "recipe", "run")
-    }
+    data = track.spec.DATA
+    inner = tables_in(track.spec.model_fields[UNNAMED_TABLE].annotation)
+    tables: dict[str, dict[str, Any]] = {name: {} for name in (data, UNNAMED_TABLE, "run")}
     for key, value in settings.items():
-        table, dot, inner = key.partition(".")
-        if dot and table in (table_of_data, "options"):
-            tables[table][inner] = value
+        table, dot, name = key.partition(".")
+        if dot and table == data:
+            tables[data][name] = value
+        elif dot and table in inner:
+            tables[UNNAMED_TABLE].setdefault(table, {})[name] = value
         elif key == "evaluate_on":
             tables["run"][key] = value
-        elif key in ("options", table_of_data):
+        elif key in (data, *inner):
             raise UserError(f"is a table; name one key of it, as in {key}.KEY", at=key)
         else:
-            tables["recipe"][key] = value
+            tables[UNNAMED_TABLE][key] = value
     return tables

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -82,6 +82,8 @@ def _describe(
     if fault["type"] == "too_short":
         message = f"give at least {fault['ctx']['min_length']}"
     message = message[0].lower() + message[1:]
+    if fault["type"] in ("dict_type", "model_type"):
+        message = f"must be a table, [{key}]"
     if fault["type"] == "value_error" and isinstance(fault["input"], dict):
         # The message names keys that contradict each other, but not their inner table.
         message = f"{key}: {message}" if prefix else message
@@ -134,6 +136,16 @@ def _model_at(model: type[BaseModel], names: list[str]) -> type[BaseModel]:
     for name in names:
         model = _models(model.model_fields[name].annotation)[0]
     return model
+
+
+def tables_in(model: Any) -> set[str]:
+    """The keys of a model whose values are tables."""
+    fields: dict[str, Any] = getattr(model, "model_fields", {})
+    return {
+        name
+        for name, field in fields.items()
+        if _models(field.annotation) or get_origin(field.annotation) is dict
+    }
 
 
 def _models(annotation: Any) -> list[type[BaseModel]]:
