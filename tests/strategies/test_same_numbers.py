@@ -4,21 +4,9 @@ import pytest
 import torch
 
 from reports.methods.table import SMALL_RUNS, methods_by_track
-from vcl_radial.integrations.avalanche.trainer import StrategyTrainer
 from vcl_radial.runs.planning import plan
-from vcl_radial.tracks.continual.methods import make_strategy
+from vcl_radial.tracks.continual.avalanche import AvalancheRun
 from vcl_radial.tracks.continual.training import ContinualRun
-
-
-class ByAvalanche(ContinualRun):
-    """A run whose method is trained by Avalanche's loop, as a strategy."""
-
-    def _trainer(self, network, on_epoch, *, watched):
-        strategy = make_strategy(self.recipe, network, tensor_stream=self.stream)
-        epochs = self.recipe.epochs_of
-        return StrategyTrainer(
-            strategy, self.stream, epochs, self._seed_of, on_epoch, self._set_iterations
-        )
 
 
 @pytest.mark.slow
@@ -27,7 +15,7 @@ class ByAvalanche(ContinualRun):
 def test_a_method_ends_with_the_same_bits_under_both_loops(name, heads):
     benchmark, settings = f"split-digits-{heads}-head", SMALL_RUNS["continual"].settings
     (run,) = plan(benchmark, [name], [3], {**settings, "epochs": 2, "batch_size": 50})
-    runs = [kind(run.stream, run.recipe, run.seed) for kind in (ContinualRun, ByAvalanche)]
+    runs = [kind(run.stream, run.recipe, run.seed) for kind in (ContinualRun, AvalancheRun)]
     for kind in runs:
         list(kind.finish_tasks())
     trained, driven = runs

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from vcl_radial.methods.base import Method
-from vcl_radial.methods.registry import find_method
 from vcl_radial.runs.context import RunContext
+from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.training import Step
 from vcl_radial.tracks.continual.lane_runs import LaneRuns
-from vcl_radial.tracks.continual.methods import make_strategy, method_of, optimizer_for
+from vcl_radial.tracks.continual.methods import (
+    by_avalanche,
+    make_strategy,
+    method_of,
+    optimizer_for,
+)
 from vcl_radial.tracks.continual.networks import make_network, stream_for
 from vcl_radial.tracks.continual.settings import Run
 from vcl_radial.tracks.continual.training import ContinualRun
@@ -26,7 +31,7 @@ def open_run(spec: Run, context: RunContext, report: Callable[[Step], None]) -> 
             report(run.untrained())
         report(run.after_epoch(task, epoch, scalars))
 
-    run = ContinualRun(
+    run = run_class(spec, context, report)(
         spec.stream,
         spec.recipe,
         spec.seed,
@@ -37,6 +42,17 @@ def open_run(spec: Run, context: RunContext, report: Callable[[Step], None]) -> 
         watched=bool(context.log),
     )
     return run
+
+
+def run_class(
+    spec: Run, context: RunContext, report: Callable[[Step], None]
+) -> Callable[..., ContinualRun]:
+    """The class of a run: the trainer's or Avalanche's loop."""
+    if not by_avalanche(spec.recipe):
+        return ContinualRun
+    from vcl_radial.tracks.continual.avalanche import AvalancheRun
+
+    return partial(AvalancheRun, folder=RunFolder(context.out, spec).path, report=report)
 
 
 class TaskLanes:
@@ -90,7 +106,7 @@ def check_made_on(runs: Sequence[Run], data_dir: Path | None) -> None:
     def make(run: Run) -> Any:
         run.recipe.check_batches(min(map(len, stream.train)))
         network = make_network(stream, run.recipe)
-        if issubclass(find_method(run.recipe.strategy), Method):
+        if not by_avalanche(run.recipe):
             method = method_of(run.recipe, network)
             method.check_optimizer(optimizer_for(run.recipe)(method.network))
             return method

@@ -64,7 +64,7 @@ def shape(recipe: Recipe) -> str | None:
         return None
     family = recipe.family
     has_lanes = recipe.posterior == "none" or (family is not None and family.has_lanes)
-    if not has_lanes or recipe.network is not None:
+    if not has_lanes or recipe.network is not None or recipe.avalanche is not None:
         return None
     return recipe.model_dump_json(exclude=MAY_DIFFER)
 

@@ -29,8 +29,15 @@ def method_of(recipe: Recipe, network: nn.Module) -> Method:
     return make_method(recipe, network, **_likelihood(recipe))
 
 
+def by_avalanche(recipe: Recipe) -> bool:
+    """Whether Avalanche's loop trains a recipe's method, not the suite's trainer."""
+    return recipe.avalanche is not None or not issubclass(find_method(recipe.strategy), Method)
+
+
 def make_strategy(recipe: Recipe, network: nn.Module, **settings: Any) -> Any:
     """Make the Avalanche strategy of a recipe, from a method or from a user's strategy class.
+
+    It has the plugins and metrics of the recipe, and no loggers.
 
     Raises:
         UserError: the method does not take these options, or its constructor lacks a base argument.
@@ -38,11 +45,19 @@ def make_strategy(recipe: Recipe, network: nn.Module, **settings: Any) -> Any:
     from avalanche.training.plugins import EvaluationPlugin
 
     from vcl_radial.integrations.avalanche.base import Strategy
+    from vcl_radial.integrations.avalanche.parts import make
 
     cls, stream = find_method(recipe.strategy), settings.get("tensor_stream")
+    extra: dict[str, Any] = {}
+    metrics: list[Any] = []
+    if (parts := recipe.avalanche) is not None:
+        extra["plugins"], metrics = make("plugins", parts.plugins), make("metrics", parts.metrics)
+        if parts.eval_every is not None:
+            extra["eval_every"] = parts.eval_every
     settings = {
-        "evaluator": EvaluationPlugin(loggers=[]),
+        "evaluator": EvaluationPlugin(*metrics, loggers=[], collect_all=False),
         "device": "cpu" if stream is None else stream.x.device,
+        **extra,
         **settings,
         "optimizer": optimizer_for(recipe),
         "train_mb_size": recipe.batch_size,

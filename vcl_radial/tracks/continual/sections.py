@@ -9,6 +9,7 @@ from vcl_radial.reporting import figures, sections
 from vcl_radial.reporting.blocks import Figure, Section
 from vcl_radial.reporting.scores import runs_table, scores_table
 from vcl_radial.runs.track import FinishedRun
+from vcl_radial.tracks.continual import avalanche_metrics
 from vcl_radial.tracks.continual.tables import layers_table
 
 
@@ -30,6 +31,7 @@ def report(finished: Sequence[FinishedRun]) -> list[Section]:
             sections.curves(scores),
             sections.matrices(scores, names),
             _layers(finished),
+            avalanche_metrics.section(finished),
             sections.matrices_in_numbers(scores, names),
             sections.single_runs(by_run, runs),
             sections.settings(finished),

@@ -6,7 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from vcl_radial.config import outside
 from vcl_radial.config.ranges import Count, CountOrZero, Positive, ShareBelowOne
@@ -28,6 +35,7 @@ from vcl_radial.errors import UserError
 from vcl_radial.runs.keys import Key
 from vcl_radial.runs.settings import Settings
 from vcl_radial.system.memory import check_memory
+from vcl_radial.system.quiet import quiet
 from vcl_radial.tracks.recipe import MethodRecipe, MethodRun, one_of
 
 IMAGE_FOLDER = "image-folder"
@@ -111,6 +119,58 @@ class StreamSettings(Settings):
         return self.heads == "multi"
 
 
+def _with_name(part: Any) -> Any:
+    """A name alone as a table with the name."""
+    table = {"name": part} if isinstance(part, str) else part
+    named = isinstance(table, dict) and isinstance(table.get("name"), str)
+    if not named:
+        raise ValueError("write a name, or a table with name and arguments")
+    return table
+
+
+Part = Annotated[dict[str, Any], BeforeValidator(_with_name)]
+"""The name of a class or function, and its arguments."""
+
+
+class AvalancheSettings(Settings):
+    """Plugins, metrics and loggers of Avalanche (`vcl_radial.integrations.avalanche.parts`).
+
+    Attributes:
+        plugins: plugins of the training.
+        metrics: metrics, computed after every task on the data of the scores.
+        loggers: loggers of these metrics, which write into the run's folder.
+        eval_every: epochs between computations of the metrics on the validation part of the task;
+            None for never.
+    """
+
+    plugins: list[Part] = Field(default=[])
+    metrics: list[Part] = Field(default=[])
+    loggers: list[Part] = Field(default=[])
+    eval_every: Count | None = None
+
+    def check(self) -> None:
+        """Check that plugins, metrics and loggers exist and take their arguments.
+
+        Raises:
+            UserError: one does not.
+        """
+        with quiet():  # Avalanche's imports warn
+            from vcl_radial.integrations.avalanche.parts import check
+        check("plugins", self.plugins)
+        check("metrics", self.metrics)
+        check("loggers", self.loggers)
+
+    def from_outside(self) -> list[Callable[..., Any]]:
+        """The user's plugins, metrics and loggers.
+
+        Raises:
+            UserError: one is not found or cannot be imported.
+        """
+        lists = {"plugins": self.plugins, "metrics": self.metrics, "loggers": self.loggers}
+        named = [(key, part["name"]) for key, parts in lists.items() for part in parts]
+        return [outside.find(f"avalanche.{key}", n) for key, n in named if outside.is_named(n)]
+
+
 class Recipe(MethodRecipe):
     """How a method trains and predicts; the keys of `baselines/*.toml` and of `--set`."""
 
@@ -155,6 +215,11 @@ class Recipe(MethodRecipe):
     eval_samples: Count = Key(100, "weight samples in a prediction")
     precision: Literal["float32", "bfloat16"] = Key(
         "float32", "precision of the products of the body's forward and backward pass"
+    )
+    avalanche: AvalancheSettings | None = Key(
+        None,
+        "plugins, metrics and loggers of Avalanche, whose loop then trains the method",
+        digest="unless default",
     )
 
     @model_validator(mode="after")
@@ -207,9 +272,18 @@ class Run(MethodRun):
     stream: StreamSettings
     recipe: Recipe
 
+    @model_validator(mode="after")
+    def _held_out_for_avalanche(self) -> Run:
+        avalanche = self.recipe.avalanche
+        if avalanche is not None and avalanche.eval_every and not self.stream.validation:
+            raise ValueError("avalanche.eval_every needs stream.validation above 0")
+        return self
+
     def check(self) -> None:
-        """Check the method and the functions that the stream names."""
+        """Check the method, Avalanche's parts, and the functions that the stream names."""
         self._stream_functions()
+        if self.recipe.avalanche is not None:
+            self.recipe.avalanche.check()
         self.recipe.check_method(self.recipe.likelihood)
 
     def data_facts(self, data_dir: Path | None) -> dict[str, Any]:
@@ -254,12 +328,14 @@ class Run(MethodRun):
         return tasks
 
     def from_outside(self) -> list[Callable[..., Any]]:
-        """The user's method, posterior, network and stream.
+        """The user's classes and functions that the recipe and the stream name.
 
         Raises:
             UserError: one is not found or cannot be imported.
         """
-        return super().from_outside() + self._stream_functions()
+        avalanche = self.recipe.avalanche
+        parts = super().from_outside() + self._stream_functions()
+        return parts if avalanche is None else parts + avalanche.from_outside()
 
     def _stream_functions(self) -> list[Callable[..., Any]]:
         functions = {"kind": self.stream.kind, "dataset": self.stream.dataset}

@@ -14,6 +14,7 @@ from vcl_radial.reporting.gather import checked
 from vcl_radial.reporting.stored import stored_table
 from vcl_radial.runs.finished import Seconds, Written
 from vcl_radial.runs.track import FinishedRun
+from vcl_radial.tracks.continual import avalanche_metrics
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,7 +35,7 @@ class _Environment(Written):
 
 
 def read(path: Path, environment: Mapping[str, Any]) -> dict[str, pd.DataFrame]:
-    """Read `accuracy`, and `layers` of a method with a posterior, from a run's folder.
+    """Read `accuracy`, and, where a run has them, `layers` and `avalanche`, from its folder.
 
     Raises:
         DataError: a table is damaged or has gaps; the message names the file.
@@ -47,6 +48,9 @@ def read(path: Path, environment: Mapping[str, Any]) -> dict[str, pd.DataFrame]:
     _check(tables["accuracy"], tasks)
     if (path / "layers.csv").exists():
         tables["layers"] = stored_table(path / "layers.csv", _LAYER_TYPES, _LAYER_TYPES)
+    if (file := path / avalanche_metrics.FILE).exists():
+        types = avalanche_metrics.TYPES
+        tables["avalanche"] = stored_table(file, types, types)
     return tables
 
 

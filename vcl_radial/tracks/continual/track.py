@@ -84,7 +84,7 @@ class Continual(Track[Run]):
         return open_run(run, context, report)
 
     def read(self, path: Path, environment: Mapping[str, Any]) -> Mapping[str, pd.DataFrame]:
-        """Read `accuracy`, and `layers` of a method with a posterior."""
+        """Read `accuracy`, and, where a run has them, `layers` and `avalanche`."""
         from vcl_radial.tracks.continual.tables import read
 
         return read(path, environment)

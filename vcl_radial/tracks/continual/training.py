@@ -3,8 +3,6 @@
 For every task: train against the carried prior, consolidate, evaluate every task. All randomness
 of task t comes from (seed, t) alone, so that a run that resumes from a checkpoint ends with the
 same bytes as one that was never interrupted.
-
-The suite's trainer trains a method. Avalanche trains a user's Avalanche strategy.
 """
 
 from __future__ import annotations
@@ -20,15 +18,13 @@ from torch.nn.functional import cross_entropy
 
 from vcl_radial.data.streams import TensorStream
 from vcl_radial.likelihoods import Likelihood
-from vcl_radial.methods.base import Method
 from vcl_radial.methods.carried import carried_bytes
-from vcl_radial.methods.registry import find_method
 from vcl_radial.methods.tasks import Batch
 from vcl_radial.optimizers.schedules import SCHEDULES
 from vcl_radial.runs.training import Step
 from vcl_radial.system.seeds import seed_of
 from vcl_radial.tracks.continual.evaluation import evaluate
-from vcl_radial.tracks.continual.methods import make_strategy, method_of, optimizer_for
+from vcl_radial.tracks.continual.methods import method_of, optimizer_for
 from vcl_radial.tracks.continual.networks import make_network, stream_for
 from vcl_radial.tracks.continual.progress import TaskRun
 from vcl_radial.tracks.continual.settings import Recipe, StreamSettings
@@ -126,18 +122,6 @@ class ContinualRun(TaskRun):
 
     def _trainer(self, network: Any, on_epoch: OnEpoch, *, watched: bool) -> Any:
         recipe = self.recipe
-        if not issubclass(find_method(recipe.strategy), Method):
-            from vcl_radial.integrations.avalanche.trainer import StrategyTrainer
-
-            strategy = make_strategy(recipe, network, tensor_stream=self.stream)
-            return StrategyTrainer(
-                strategy,
-                self.stream,
-                recipe.epochs_of,
-                self._seed_of,
-                on_epoch,
-                self._set_iterations,
-            )
         method = method_of(recipe, network)
         means = EpochMeans(method.likelihood) if watched else None
         return Trainer(
@@ -156,9 +140,6 @@ class ContinualRun(TaskRun):
 
     def _count(self) -> None:
         self.iterations += 1
-
-    def _set_iterations(self, iterations: int) -> None:
-        self.iterations = iterations
 
     @property
     def trainings(self) -> int:
