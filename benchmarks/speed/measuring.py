@@ -27,7 +27,7 @@ PROGRAM = "python -m benchmarks.speed"
 SECTIONS = {
     name: import_module(f"benchmarks.speed.{name}")
     for name in (
-        *("convolutions", "growth", "kl", "lanes", "methods"),
+        *("convolutions", "growth", "kl", "lanes", "loops", "methods"),
         *("peers", "prediction", "regression", "run", "step"),
     )
 }

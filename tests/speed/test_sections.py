@@ -35,7 +35,7 @@ def assert_ratios(medians):
 
 @pytest.mark.usefixtures("probes_here")
 @pytest.mark.parametrize(
-    "section", ["growth", "kl", "methods", "peers", "prediction", "regression"]
+    "section", ["growth", "kl", "loops", "methods", "peers", "prediction", "regression"]
 )
 def test_a_section_is_measured_with_ratios_to_its_reference(tiny, section, monkeypatch):
     monkeypatch.setattr(regression, "LANES", 2)
