@@ -6,16 +6,16 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from failing import fails
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from tiny_runs import MULTI_HEAD, SINGLE_HEAD, accuracy_bytes, event_of, tiny_run
 
 from vcl_radial.cli import main
-from vcl_radial.cli.run import LOGGERS as OFFERED
 from vcl_radial.errors import UserError
+from vcl_radial.integrations.loggers import loggers_of
 from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.execute import execute
 from vcl_radial.runs.folder import RunFolder
-from vcl_radial.runs.loggers import LOGGERS
 from vcl_radial.tracks.continual.track import Continual
 from vcl_radial.tracks.continual.training import ContinualRun, EpochMeans
 
@@ -58,7 +58,7 @@ def curves(run, out: Path) -> dict[str, list[tuple[int, float]]]:
 def test_logging_changes_no_byte_of_the_results(tmp_path: Path, method):
     run = tiny_run(method, benchmark=SINGLE_HEAD, epochs=2)
     perform(run, RunContext(tmp_path / "without"))
-    perform(run, RunContext(tmp_path / "with", log=("tensorboard",)))
+    perform(run, RunContext(tmp_path / "with", log=loggers_of(["tensorboard"])))
     assert accuracy_bytes(run, tmp_path / "with") == accuracy_bytes(run, tmp_path / "without")
     names = [
         {path.name for path in RunFolder(tmp_path / kind, run).path.iterdir()}
@@ -69,7 +69,7 @@ def test_logging_changes_no_byte_of_the_results(tmp_path: Path, method):
 
 def test_the_curves_are_the_scores_at_the_number_of_steps_made(tmp_path: Path):
     run = tiny_run("radial-vcl", epochs=2)
-    perform(run, RunContext(tmp_path, log=("tensorboard",)))
+    perform(run, RunContext(tmp_path, log=loggers_of(["tensorboard"])))
     drawn = curves(run, tmp_path)
     tidy = pd.read_csv(RunFolder(tmp_path, run).path / "accuracy.csv")
     averages = []
@@ -104,7 +104,7 @@ def test_what_comes_before_the_epochs_of_a_task_is_in_no_mean_of_theirs(monkeypa
 
 def test_a_run_that_goes_on_goes_on_in_the_same_log(tmp_path: Path):
     run = tiny_run("radial-vcl", epochs=2)
-    whole = RunContext(tmp_path / "whole", log=("tensorboard",))
+    whole = RunContext(tmp_path / "whole", log=loggers_of(["tensorboard"]))
     perform(run, whole)
     context = replace(whole, out=tmp_path / "stopped")
     perform(run, context, stop_at=("epoch", 1, 1))  # before there is a checkpoint
@@ -118,7 +118,7 @@ def test_a_run_that_goes_on_goes_on_in_the_same_log(tmp_path: Path):
 def test_wandb_stays_offline_keeps_its_id_and_changes_nothing(tmp_path: Path):
     run = tiny_run("radial-vcl", epochs=1)
     perform(run, RunContext(tmp_path / "without"))
-    context = RunContext(tmp_path / "with", log=("wandb",))
+    context = RunContext(tmp_path / "with", log=loggers_of(["wandb"]))
     perform(run, context, stop_at=("epoch", 2, 2))
     perform(run, context)
     assert accuracy_bytes(run, context.out) == accuracy_bytes(run, tmp_path / "without")
@@ -136,14 +136,14 @@ def test_wandb_stays_offline_keeps_its_id_and_changes_nothing(tmp_path: Path):
 def test_a_missing_package_is_one_line(tmp_path: Path, monkeypatch):
     monkeypatch.setitem(sys.modules, "wandb", None)
     with pytest.raises(UserError) as caught:
-        perform(tiny_run(), RunContext(tmp_path, log=("wandb",)))
+        perform(tiny_run(), RunContext(tmp_path, log=loggers_of(["wandb"])))
     assert caught.value.key == "log"
 
 
 def test_a_variable_that_wandb_refuses_is_named(tmp_path: Path, monkeypatch):
     monkeypatch.setenv("WANDB_MODE", "bogus")
     with pytest.raises(UserError) as caught:
-        perform(tiny_run(), RunContext(tmp_path, log=("wandb",)))
+        perform(tiny_run(), RunContext(tmp_path, log=loggers_of(["wandb"])))
     assert caught.value.key == "log = 'wandb': $WANDB_MODE"
 
 
@@ -153,12 +153,16 @@ def test_a_log_that_cannot_be_written_is_one_line(tmp_path: Path):
     folder.mkdir(parents=True)
     (folder / "tensorboard").write_text("in the way")
     with pytest.raises(UserError) as caught:
-        perform(run, RunContext(tmp_path, log=("tensorboard",)))
+        perform(run, RunContext(tmp_path, log=loggers_of(["tensorboard"])))
     assert caught.value.key == str(folder / "tensorboard")
 
 
-def test_the_command_line_offers_the_loggers_there_are_and_none_for_lanes(tmp_path: Path, capsys):
-    assert set(OFFERED) == set(LOGGERS)
+def test_an_unknown_logger_is_one_line():
+    with fails("log", "wand", "wandb"):
+        loggers_of(["wand"])
+
+
+def test_the_command_line_has_no_loggers_for_lanes(tmp_path: Path, capsys):
     assert main(["run", MULTI_HEAD, "--log", "wandb", "--lanes", "2", "--out", str(tmp_path)]) == 1
     assert "lanes = 2 trains runs as one program, which logs nothing" in capsys.readouterr().err
     assert not any(tmp_path.iterdir())

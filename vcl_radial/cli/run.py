@@ -22,11 +22,10 @@ from vcl_radial.cli.arguments import (
 )
 from vcl_radial.cli.executors import add_executor, executor_of
 from vcl_radial.errors import visible
+from vcl_radial.integrations.loggers import LOGGERS, loggers_of
 
 if TYPE_CHECKING:
     from vcl_radial.runs.attempt import RunOutcome
-
-LOGGERS = ("tensorboard", "wandb")
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -83,7 +82,7 @@ def _run(options: argparse.Namespace) -> int:
         lanes=options.lanes,
         device=options.device,
         data_dir=options.data_dir,
-        log=options.log,
+        log=loggers_of(options.log),
         executor=executor_of(options),
         meanwhile=_prepare_report,
     )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from vcl_radial.data.data_files import checked_folder
 from vcl_radial.errors import UserError
+from vcl_radial.integrations.loggers import loggers_of
 from vcl_radial.reporting.gather import read_runs
 from vcl_radial.reporting.results import Results
 from vcl_radial.runs.command import perform_command
@@ -70,7 +71,7 @@ def run(
             lanes=lanes,
             device=device,
             data_dir=checked_folder(data_dir),
-            log=log,
+            log=loggers_of(log),
         )
     folders = [RunFolder(done.context.out, spec) for spec in done.runs]
     finished = read_runs([folder.path for folder in folders if folder.finished()])

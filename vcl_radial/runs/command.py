@@ -12,7 +12,7 @@ from vcl_radial.config.command_lines import command_line, set_arguments
 from vcl_radial.errors import UserError, bad_value
 from vcl_radial.runs import catalogue, planning
 from vcl_radial.runs.attempt import RunOutcome
-from vcl_radial.runs.context import RunContext
+from vcl_radial.runs.context import Logger, RunContext
 from vcl_radial.runs.devices import device_of, may_have_cuda
 from vcl_radial.runs.executor import MakeExecutor
 from vcl_radial.runs.peers import under_torchrun
@@ -58,7 +58,7 @@ def perform_command(
     lanes: int | None = None,
     device: str = "auto",
     data_dir: Path | None = None,
-    log: Sequence[str] = (),
+    log: Mapping[str, Logger] | None = None,
     executor: MakeExecutor | None = None,
     meanwhile: Callable[[], None] = lambda: None,
 ) -> Performed:
@@ -75,7 +75,7 @@ def perform_command(
         lanes: runs of one shape that train together; None for the track's number.
         device: "auto", "cpu" or "cuda".
         data_dir: the folder of the data; None for the usual places.
-        log: loggers to attach, by their names in `vcl_radial.runs.loggers`.
+        log: loggers (`vcl_radial.integrations.loggers`) by the names of their folders.
         executor: a factory of an executor; None for worker processes on this machine.
         meanwhile: work that this process does while workers import PyTorch.
 
@@ -89,12 +89,12 @@ def perform_command(
         # The server imports while this process checks the arguments, and ends with it.
         in_workers = start_server("cpu", *track.worker_modules)
     runs = planning.plan(benchmark, methods, seeds, settings, tuned)
-    check_options(track, benchmark, jobs=jobs, lanes=lanes, device=device, log=log)
+    check_options(track, benchmark, jobs=jobs, lanes=lanes, device=device, log=bool(log))
     context = RunContext(
         out,
         data_dir,
         device_of(device, track, executor),
-        log=tuple(dict.fromkeys(log)),
+        log=log or {},
         command=_command(benchmark, methods, seeds, settings or {}, lanes=lanes, tuned=tuned),
     )
     runs = [run.on_data(data_dir) for run in runs]
@@ -125,7 +125,7 @@ def check_options(
     jobs: int | None = None,
     lanes: int | None = None,
     device: str = "auto",
-    log: Sequence[str] = (),
+    log: bool = False,
 ) -> None:
     """Check that options fit together, and that the track supports them.
 

@@ -2,10 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from vcl_radial.runs.peers import ALONE, Peers
+
+if TYPE_CHECKING:
+    from vcl_radial.runs.folder import RunFolder
+    from vcl_radial.runs.training import Step
+
+Log: TypeAlias = "Callable[[Step], None]"
+"""Logs the scalars of a step."""
+
+Logger: TypeAlias = "Callable[[RunFolder[Any], int], AbstractContextManager[Log]]"
+"""Opens the log of a run in its folder.
+
+The number is that of training steps before the first one to log. It raises `UserError` if a package
+is missing or the folder cannot be written. Worker processes import it by its name.
+"""
 
 
 @dataclass(frozen=True)
@@ -17,7 +34,7 @@ class RunContext:
         data_dir: the folder of the data; None for the default folders.
         device: "cpu" or "cuda".
         threads: number of threads of one run.
-        log: loggers to attach, by their names in `vcl_radial.runs.loggers`.
+        log: loggers (`vcl_radial.integrations.loggers`) by the names of their folders.
         command: the command line, to be stored with the results.
         peers: this process among those that train a run together.
     """
@@ -26,6 +43,6 @@ class RunContext:
     data_dir: Path | None = None
     device: str = "cpu"
     threads: int = 1
-    log: tuple[str, ...] = ()
+    log: Mapping[str, Logger] = field(default_factory=dict)
     command: str | None = None
     peers: Peers = ALONE

@@ -6,13 +6,13 @@ import gc
 import json
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 from vcl_radial.errors import UserError
 from vcl_radial.runs import environment
-from vcl_radial.runs.context import RunContext
+from vcl_radial.runs.context import Log, RunContext
 from vcl_radial.runs.folder import RESTART, DamagedCheckpoint, RunFolder
-from vcl_radial.runs.loggers import Log, logged
 from vcl_radial.runs.spec import RunSpec
 from vcl_radial.runs.states import difference, structure
 from vcl_radial.runs.track import AnyTrack
@@ -55,12 +55,15 @@ def execute(
     peers.wait()
     if peers.is_first:
         folder.start()  # only now: a spec that does not fit its data leaves no folder behind
-    with logged(context.log if peers.is_first else (), folder, training.position().at) as log:
-        logs.append(log)
+    with ExitStack() as stack:
+        if peers.is_first:
+            at = training.position().at
+            logs += [stack.enter_context(start(folder, at)) for start in context.log.values()]
         report(training.position())
         for step in training.steps():
             # In this order, so that the log holds every stored step.
-            log(step)
+            for log in logs:
+                log(step)
             if peers.is_first:
                 folder.save_checkpoint(training.state_dict())
             report(step)

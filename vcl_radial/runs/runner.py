@@ -55,11 +55,11 @@ def perform(
     track = tracks.find(runs[0].TRACK)
     check_output(context.out)
     todo = [run for run in runs if _needs_running(RunFolder(context.out, run))]
-    for logger in context.log:
-        folders = (RunFolder(context.out, run).path / logger for run in runs if run not in todo)
+    for name in context.log:
+        folders = (RunFolder(context.out, run).path / name for run in runs if run not in todo)
         if without := sum(not folder.is_dir() for folder in folders):
             print(
-                f"{logger}: {without} runs were finished before without this log and have no "
+                f"{name}: {without} runs were finished before without this log and have no "
                 "curves; choose another folder of results to have them"
             )
     if not todo:

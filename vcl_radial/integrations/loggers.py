@@ -9,52 +9,27 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from vcl_radial.errors import UserError, bad_value
+from vcl_radial.errors import UserError, bad_value, nearest
 from vcl_radial.files.reading import read_bytes
+from vcl_radial.runs.context import Log, Logger
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.training import Step
 
-Log = Callable[[Step], None]
-"""Logs the scalars of a step."""
-
 
 @contextmanager
-def logged(loggers: Sequence[str], folder: RunFolder[Any], at: int) -> Iterator[Log]:
-    """Log a run during its training.
-
-    Args:
-        loggers: names of `LOGGERS`.
-        folder: the folder of the run; each logger has a folder in it.
-        at: number of training steps before the first step to log.
-
-    Raises:
-        UserError: a package is missing or a folder cannot be written.
-    """
-    with ExitStack() as stack:
-        logs = [stack.enter_context(LOGGERS[kind](folder, at)) for kind in loggers]
-
-        def log(step: Step) -> None:
-            for write in logs:
-                write(step)
-
-        yield log
-
-
-@contextmanager
-def _tensorboard(folder: RunFolder[Any], at: int) -> Iterator[Log]:
+def tensorboard(folder: RunFolder[Any], at: int) -> Iterator[Log]:
+    """Log a run to TensorBoard in the folder `tensorboard` of the run."""
     from torch.utils.tensorboard import SummaryWriter
 
     path = folder.path / "tensorboard"
     with _disk(path):
         # Steps that an interrupted run logged after its checkpoint are hidden and logged again.
         writer = SummaryWriter(path, purge_step=at + 1 if at else 0)
-        if not at:
-            writer.add_text("spec", _as_markdown(folder), 0)
 
     def log(step: Step) -> None:
         with _disk(path):
@@ -70,8 +45,8 @@ def _tensorboard(folder: RunFolder[Any], at: int) -> Iterator[Log]:
 
 
 @contextmanager
-def _wandb(folder: RunFolder[Any], at: int) -> Iterator[Log]:
-    """Log offline unless $WANDB_MODE is set; `wandb sync` uploads the log."""
+def wandb(folder: RunFolder[Any], at: int) -> Iterator[Log]:
+    """Log to Weights & Biases, offline unless $WANDB_MODE is set; `wandb sync` uploads the log."""
     from pydantic import ValidationError
 
     run, path = folder.run, folder.path / "wandb"
@@ -79,11 +54,11 @@ def _wandb(folder: RunFolder[Any], at: int) -> Iterator[Log]:
     if mode != "online":
         os.environ.setdefault("WANDB_ERROR_REPORTING", "false")
     try:
-        import wandb
+        import wandb as package
     except ImportError:
         raise bad_value("log", "wandb", "needs the package: pip install wandb") from None
     try:
-        session = wandb.init(
+        session = package.init(
             project="vcl-radial",
             name=f"{run.benchmark}/{run.method}/seed-{run.seed}",
             group=f"{run.benchmark}/{run.method}",
@@ -92,13 +67,15 @@ def _wandb(folder: RunFolder[Any], at: int) -> Iterator[Log]:
             resume="allow" if mode == "online" else None,
             config=run.settings(),
             dir=folder.path,
-            settings=wandb.Settings(console="off", silent=True, disable_git=True, save_code=False),
+            settings=package.Settings(
+                console="off", silent=True, disable_git=True, save_code=False
+            ),
         )
     except ValidationError as error:  # wandb reads its variables as settings
         fault = error.errors()[0]
         key = "_".join(str(part).upper() for part in fault["loc"])
         raise UserError(fault["msg"], at=f"log = 'wandb': $WANDB_{key}") from None
-    except (wandb.Error, OSError) as error:
+    except (package.Error, OSError) as error:
         raise UserError(" ".join(str(error).split()), at="log = 'wandb'") from None
 
     def log(step: Step) -> None:
@@ -113,8 +90,20 @@ def _wandb(folder: RunFolder[Any], at: int) -> Iterator[Log]:
         session.finish(exit_code=int(failed))
 
 
-LOGGERS: Mapping[str, Any] = {"tensorboard": _tensorboard, "wandb": _wandb}
+LOGGERS: Mapping[str, Logger] = {"tensorboard": tensorboard, "wandb": wandb}
 """The loggers, by their names for `log`."""
+
+
+def loggers_of(names: Sequence[str]) -> dict[str, Logger]:
+    """The loggers of these names.
+
+    Raises:
+        UserError: there is no such logger.
+    """
+    for name in names:
+        if name not in LOGGERS:
+            raise bad_value("log", name, f"the nearest logger is {nearest(name, LOGGERS)!r}")
+    return {name: LOGGERS[name] for name in names}
 
 
 @contextmanager
@@ -141,12 +130,3 @@ def _identity(folder: Path) -> str:
             known = secrets.token_hex(6)  # does not draw from the run's random numbers
             path.write_text(known + "\n", encoding="ascii")
     return known
-
-
-def _as_markdown(folder: RunFolder[Any]) -> str:
-    import tomli_w
-
-    run = folder.run
-    lines = tomli_w.dumps(run.settings()).splitlines()
-    title = f"# {run.benchmark}/{run.method}/seed-{run.seed}"
-    return "\n".join([title, "", *(f"    {line}" for line in lines)])
