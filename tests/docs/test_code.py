@@ -168,13 +168,20 @@ def test_the_heatmap_of_the_readme_is_the_one_that_the_docs_draw(tmp_path, monke
     assert abs(drawn - committed).mean() < 1.0
 
 
+@pytest.mark.usefixtures("newcomers_folder")
+def test_the_run_of_the_docs_measures_forgetting_by_avalanche():
+    code = block(DOCS / "avalanche.md", "python", "ReplayPlugin")
+    table = run(code.replace('"radial-vcl",', '"radial-vcl", jobs=1,'))["table"]
+    assert table.metric.str.startswith("StreamForgetting").sum() == 5
+
+
 def test_the_avalanche_example_of_the_docs_runs_on_split_fashion(tmp_path, real_data):
     raw = tmp_path / "FashionMNIST" / "raw"
     raw.mkdir(parents=True)
     for file in (real_data / "FashionMNIST" / "raw").glob("*.gz"):
         with gzip.open(file) as packed, (raw / file.stem).open("wb") as plain:
             shutil.copyfileobj(packed, plain)
-    code = block(PYTHON, "python", "SplitFMNIST(5")
+    code = block(DOCS / "avalanche.md", "python", "SplitFMNIST(5")
     # One epoch on one of the five tasks shows that it runs.
     quick = (
         code.replace("SplitFMNIST(5,", f"SplitFMNIST(5, dataset_root={str(tmp_path)!r},")

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from vcl_radial.metrics import mean_and_standard_error
 from vcl_radial.reporting.blocks import Cell, Column, Section, Table, Text, mean_cell
 from vcl_radial.runs.track import FinishedRun
-
-if TYPE_CHECKING:
-    pass
 
 FILE = "avalanche.csv"
 """The table in the folder of a run."""
