@@ -33,7 +33,8 @@ def ends(chosen, out, workers, track=None, reports=None):
         if reports is not None:
             reports.append((run.seed, step.done))
 
-    executor = LocalExecutor(track or toy_track.Toy(), RunContext(out), on_step, workers)
+    executor = LocalExecutor(workers)
+    executor.start(track or toy_track.Toy(), RunContext(out), on_step)
     return {end.run.seed: end for end in carry_out(executor, [Job((run,)) for run in chosen])}
 
 

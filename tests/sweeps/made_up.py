@@ -41,17 +41,18 @@ def rows_of(run: Run, accuracy: Accuracy, tasks: int = TASKS) -> list[tuple[int,
 class MadeUp:
     """Ends one of the jobs under way, chosen at random, with each call of `wait`."""
 
+    device = None
+
     def __init__(
-        self,
-        context: RunContext,
-        jobs: int = 1,
-        seed: int = 0,
-        accuracy: Accuracy = from_its_settings,
+        self, jobs: int = 1, seed: int = 0, accuracy: Accuracy = from_its_settings
     ) -> None:
-        self.context, self.jobs, self.accuracy = context, jobs, accuracy
+        self.jobs, self.accuracy = jobs, accuracy
         self.chance = random.Random(seed)
         self.under_way: list[Job] = []
         self.done: list[Run] = []
+
+    def start(self, track, context, on_step) -> None:
+        self.context = context
 
     def room(self) -> int:
         return self.jobs - len(self.under_way)
@@ -97,11 +98,6 @@ def made_up(
     **changes: Any,
 ) -> tuple[list[Study], MadeUp]:
     """A sweep of the tiny table with such an executor."""
-    made = []
-
-    def make(track, context, on_step):
-        made.append(executor(context, jobs, order, accuracy))
-        return made[0]
-
+    made = executor(jobs, order, accuracy)
     plans, context = plans_of(name, **changes), RunContext(out)
-    return perform_sweep(plans, context, storage=storage, executor=make), made[0]
+    return perform_sweep(plans, context, storage=storage, executor=made), made

@@ -8,7 +8,7 @@ from patience import PATIENT, alive, until
 from tiny_sweeps import DIGITS, plans_of, swept, trials_bytes
 
 from vcl_radial.errors import UserError
-from vcl_radial.integrations.ray import OnRay, RayExecutor
+from vcl_radial.integrations.ray import RayExecutor
 from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.runner import perform
@@ -65,10 +65,8 @@ def test_a_node_is_killed_in_mid_sweep_and_the_table_is_that_of_an_undisturbed_o
         "search__batch_size": [16, 32],
     }
 
-    def make(track, context, on_step):
-        return Disturbed(track, context, OnRay(cluster.address))
-
-    perform_sweep(plans_of(**changes), RunContext(tmp_path / "ray"), executor=make)
+    executor = Disturbed(cluster.address)
+    perform_sweep(plans_of(**changes), RunContext(tmp_path / "ray"), executor=executor)
     assert len(lost) == 1
     assert "was lost" in lost[0].fault
     swept(tmp_path / "here", **changes)
@@ -93,7 +91,7 @@ def test_a_command_s_runs_on_the_nodes_of_a_cluster_have_the_bytes_of_runs_here(
     runs = [plan.run({"learning_rate": 0.01}, seed) for seed in (0, 1)]
     here, there = RunContext(tmp_path / "here"), RunContext(tmp_path / "there")
     assert [end.status for end in perform(runs, here, jobs=1)] == ["finished"] * 2
-    ends = perform(runs, there, executor=OnRay(two_nodes[0].address))
+    ends = perform(runs, there, executor=RayExecutor(two_nodes[0].address))
     assert [end.status for end in ends] == ["finished"] * 2
     for run in runs:
         one, other = (RunFolder(context.out, run) for context in (here, there))
@@ -104,7 +102,7 @@ def test_a_command_s_runs_on_the_nodes_of_a_cluster_have_the_bytes_of_runs_here(
 
 def test_without_a_cluster_at_the_address_one_line_says_so(tmp_path: Path) -> None:
     with pytest.raises(UserError) as caught:
-        RayExecutor(Continual(), RunContext(tmp_path), OnRay("127.0.0.1:1"))
+        RayExecutor("127.0.0.1:1").start(Continual(), RunContext(tmp_path), print)
     assert caught.value.key == "address"
 
 
@@ -112,7 +110,8 @@ def test_a_cluster_that_is_started_here_listens_on_the_loopback_alone(tmp_path, 
     import psutil
 
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    executor = RayExecutor(Continual(), RunContext(tmp_path), OnRay("local"))
+    executor = RayExecutor("local")
+    executor.start(Continual(), RunContext(tmp_path), print)
     try:
         listening = {
             connection.laddr.ip.removeprefix("::ffff:")

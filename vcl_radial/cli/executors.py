@@ -9,7 +9,7 @@ from vcl_radial.cli.arguments import count
 from vcl_radial.errors import UserError
 
 if TYPE_CHECKING:
-    from vcl_radial.integrations.ray import OnRay
+    from vcl_radial.integrations.ray import RayExecutor
 
 
 def add_executor(parser: argparse.ArgumentParser) -> None:
@@ -55,8 +55,8 @@ def add_executor(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def executor_of(options: argparse.Namespace) -> OnRay | None:
-    """A factory for the executor that the options choose; None for local worker processes.
+def executor_of(options: argparse.Namespace) -> RayExecutor | None:
+    """The executor that the options choose; None for local worker processes.
 
     Raises:
         UserError: the options contradict each other.
@@ -70,9 +70,11 @@ def executor_of(options: argparse.Namespace) -> OnRay | None:
         return None
     if options.device == "cuda" and not options.gpus_per_trial:
         raise UserError("--device cuda on a Ray cluster needs --gpus-per-trial above 0")
-    from vcl_radial.integrations.ray import OnRay
+    from vcl_radial.integrations.ray import RayExecutor
 
-    return OnRay(options.address, options.jobs, options.cpus_per_trial, options.gpus_per_trial)
+    return RayExecutor(
+        options.address, options.jobs, options.cpus_per_trial, options.gpus_per_trial
+    )
 
 
 def _share(text: str) -> float:

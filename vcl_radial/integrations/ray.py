@@ -30,9 +30,14 @@ Files = dict[str, bytes]
 _PATIENCE = 5.0  # seconds after which `wait` returns even if no job has ended
 
 
-@dataclass(frozen=True)
-class OnRay:
-    """A factory of the executor of a Ray cluster.
+@dataclass(eq=False)
+class RayExecutor:
+    """Runs jobs as tasks of Ray; if a node dies, the outcome of its runs is "lost".
+
+    It uses the running cluster at an address, otherwise the cluster that Ray finds ($RAY_ADDRESS,
+    or a cluster on this machine), otherwise it starts one. Each node needs this package, the
+    methods, and the data (`data_dir` or $VCL_RADIAL_DATA on the node; otherwise they are
+    downloaded).
 
     Attributes:
         address: HOST:PORT of a running cluster; None for the cluster that Ray finds, or a new one.
@@ -51,29 +56,12 @@ class OnRay:
         """The device of the runs."""
         return "cuda" if self.gpus else "cpu"
 
-    def __call__(self, track: AnyTrack, context: RunContext, on_step: Report) -> RayExecutor:
-        """Make the executor; results come back as files, so it reports no steps."""
-        return RayExecutor(track, context, self)
+    def start(self, track: AnyTrack, context: RunContext, on_step: Report) -> None:
+        """Connect to the cluster; results come back as files, so no steps are reported.
 
-
-class RayExecutor:
-    """Runs jobs as tasks of Ray; if a node dies, the outcome of its runs is "lost".
-
-    It uses the running cluster at an address, otherwise the cluster that Ray finds ($RAY_ADDRESS,
-    or a cluster on this machine), otherwise it starts one. Each node needs this package, the
-    methods, and the data (`data_dir` or $VCL_RADIAL_DATA on the node; otherwise they are
-    downloaded).
-
-    Args:
-        track: the track of the runs.
-        context: the folder of results on this machine; data folder and device on the nodes.
-        options: the cluster, and the resources of a job.
-
-    Raises:
-        UserError: Ray is not installed, or no cluster answers at the address.
-    """
-
-    def __init__(self, track: AnyTrack, context: RunContext, options: OnRay) -> None:
+        Raises:
+            UserError: Ray is not installed, or no cluster answers at the address.
+        """
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray sends no usage statistics
         try:
             import ray
@@ -84,20 +72,18 @@ class RayExecutor:
         if self._stop_ray:
             handler = signal.getsignal(signal.SIGTERM)
             try:
-                check_reachable(options.address)
+                check_reachable(self.address)
                 with safe_path():
-                    _init(ray, options.address)
+                    _init(ray, self.address)
             except (OSError, RuntimeError, ValueError) as error:
                 reason = " ".join(str(error).split())
-                raise bad_value(
-                    "address", options.address, f"has no Ray cluster: {reason}"
-                ) from None
+                raise bad_value("address", self.address, f"has no Ray cluster: {reason}") from None
             if threading.current_thread() is threading.main_thread():
                 signal.signal(signal.SIGTERM, handler)  # Ray has replaced the handler
-        self.track, self.context, self.options = track, context, options
+        self._track, self._context = track, replace(context, threads=self.cpus)
         self._task = ray.remote(_on_node).options(
-            num_cpus=options.cpus,
-            num_gpus=options.gpus,
+            num_cpus=self.cpus,
+            num_gpus=self.gpus,
             max_retries=0,
             scheduling_strategy="SPREAD",
         )
@@ -105,23 +91,24 @@ class RayExecutor:
 
     def room(self) -> int:
         """The number of jobs that can be submitted now; an idle cluster always takes one."""
-        cpus, gpus, most = self.options.cpus, self.options.gpus, self.options.jobs
+        most = self.jobs
         if most is None:
             resources: Mapping[str, float] = self._ray.cluster_resources()
-            most = math.floor(resources.get("CPU", 0.0) / cpus)
-            if gpus:
-                most = min(most, math.floor(resources.get("GPU", 0.0) / gpus))
+            most = math.floor(resources.get("CPU", 0.0) / self.cpus)
+            if self.gpus:
+                most = min(most, math.floor(resources.get("GPU", 0.0) / self.gpus))
         return max(most, 1) - len(self._running)
 
     def submit(self, job: Job) -> None:
         """Send a job with the checkpoints of its runs."""
         files: Files = {}
         for run in job.runs:
-            checkpoint: Path = RunFolder(self.context.out, run).checkpoint
+            checkpoint: Path = RunFolder(self._context.out, run).checkpoint
             if checkpoint.is_file():
-                files[str(checkpoint.relative_to(self.context.out))] = read_bytes(checkpoint, LARGE)
-        context = replace(self.context, threads=self.options.cpus)
-        work = ForkingPickler.dumps((job, self.track, context)).tobytes()
+                files[str(checkpoint.relative_to(self._context.out))] = read_bytes(
+                    checkpoint, LARGE
+                )
+        work = ForkingPickler.dumps((job, self._track, self._context)).tobytes()
         self._running[self._task.remote(sys.path, work, files)] = job
 
     def wait(self) -> Sequence[RunOutcome]:
@@ -152,9 +139,9 @@ class RayExecutor:
     def _write(self, files: Files) -> None:
         """Write the files that came back; the markers of finished runs last."""
         for name in sorted(files, key=lambda name: Path(name).name == "done"):
-            write_atomically(self.context.out / name, files[name])
+            write_atomically(self._context.out / name, files[name])
             if Path(name).name == "done":
-                (self.context.out / name).with_name("checkpoint.pt").unlink(missing_ok=True)
+                (self._context.out / name).with_name("checkpoint.pt").unlink(missing_ok=True)
 
 
 def check_reachable(address: str | None) -> None:

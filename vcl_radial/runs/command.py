@@ -14,7 +14,7 @@ from vcl_radial.runs import catalogue, planning
 from vcl_radial.runs.attempt import RunOutcome
 from vcl_radial.runs.context import Logger, RunContext
 from vcl_radial.runs.devices import device_of, may_have_cuda
-from vcl_radial.runs.executor import MakeExecutor
+from vcl_radial.runs.executor import Executor
 from vcl_radial.runs.peers import under_torchrun
 from vcl_radial.runs.processes import start_server
 from vcl_radial.runs.spec import RunSpec
@@ -59,7 +59,7 @@ def perform_command(
     device: str = "auto",
     data_dir: Path | None = None,
     log: Mapping[str, Logger] | None = None,
-    executor: MakeExecutor | None = None,
+    executor: Executor | None = None,
     meanwhile: Callable[[], None] = lambda: None,
 ) -> Performed:
     """Plan the runs of a command, check them, and carry out those that are not finished yet.
@@ -76,7 +76,7 @@ def perform_command(
         device: "auto", "cpu" or "cuda".
         data_dir: the folder of the data; None for the usual places.
         log: loggers (`vcl_radial.integrations.loggers`) by the names of their folders.
-        executor: a factory of an executor; None for worker processes on this machine.
+        executor: an executor; None for worker processes on this machine.
         meanwhile: work that this process does while workers import PyTorch.
 
     Raises:

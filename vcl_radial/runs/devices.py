@@ -7,24 +7,25 @@ import sys
 from importlib import metadata
 
 from vcl_radial.errors import bad_value
-from vcl_radial.runs.executor import MakeExecutor
+from vcl_radial.runs.executor import Executor
 from vcl_radial.runs.track import AnyTrack
 
 
-def device_of(choice: str, track: AnyTrack, executor: MakeExecutor | None = None) -> str:
+def device_of(choice: str, track: AnyTrack, executor: Executor | None = None) -> str:
     """The device of a track's runs: "cpu" or "cuda".
 
     Args:
         choice: "auto", "cpu" or "cuda".
         track: the track of the runs.
-        executor: a factory of an executor; None for worker processes on this machine.
+        executor: the executor; None for worker processes on this machine.
 
     Raises:
         UserError: the choice is "cuda" and there is no CUDA device.
     """
     if "cuda" not in track.devices:
         return "cpu"
-    return usable_device(choice) if executor is None else executor.device
+    elsewhere = None if executor is None else executor.device
+    return elsewhere or usable_device(choice)
 
 
 def usable_device(choice: str) -> str:

@@ -20,6 +20,22 @@ from vcl_radial.runs.training import Step
 class Executor(Protocol):
     """Takes jobs; when a job ends, the results of its runs lie in their folders."""
 
+    @property
+    def device(self) -> str | None:
+        """The device of the runs, "cpu" or "cuda"; None for the one that the command chooses."""
+
+    def start(self, track: AnyTrack, context: RunContext, on_step: Report) -> None:
+        """Prepare for jobs.
+
+        Args:
+            track: the track of the runs.
+            context: device and folders of the runs.
+            on_step: called with the progress of the runs, unless they are elsewhere.
+
+        Raises:
+            UserError: the executor cannot be used.
+        """
+
     def room(self) -> int:
         """The number of jobs that can be submitted now."""
 
@@ -33,35 +49,26 @@ class Executor(Protocol):
         """Stop the running jobs at once; their runs can be resumed."""
 
 
-class MakeExecutor(Protocol):
-    """A factory of executors; `device` is the device of their runs."""
-
-    @property
-    def device(self) -> str:
-        """Either "cpu" or "cuda"."""
-
-    def __call__(self, track: AnyTrack, context: RunContext, on_step: Report) -> Executor:
-        """Make an executor for runs of a track; `on_step` is called with their progress."""
-
-
 class LocalExecutor:
     """Runs jobs in worker processes on this machine, or one after another in this process.
 
     If the process of a worker dies, only its job is lost.
 
     Args:
-        track: the track of the runs.
-        context: device and folders of the runs.
-        on_step: called with the progress of the runs.
         workers: number of worker processes; 0 to use this process.
     """
 
-    def __init__(self, track: AnyTrack, context: RunContext, on_step: Report, workers: int) -> None:
-        self._track, self._context, self._on_step = track, context, on_step
+    device = None
+
+    def __init__(self, workers: int = 0) -> None:
         self._workers = workers
         self._queue: list[Job] = []
         self._idle: list[WorkerProcess] = []
         self._busy: dict[Connection, tuple[Job, WorkerProcess]] = {}
+
+    def start(self, track: AnyTrack, context: RunContext, on_step: Report) -> None:
+        """Prepare for jobs; workers start when they are needed."""
+        self._track, self._context, self._on_step = track, context, on_step
 
     def room(self) -> int:
         """The number of idle workers."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from vcl_radial.errors import UserError
 from vcl_radial.runs import tracks
 from vcl_radial.runs.attempt import Job, RunOutcome
 from vcl_radial.runs.context import RunContext
-from vcl_radial.runs.executor import LocalExecutor, MakeExecutor, carry_out
+from vcl_radial.runs.executor import Executor, LocalExecutor, carry_out
 from vcl_radial.runs.folder import RunFolder, check_output
 from vcl_radial.runs.processes import ProcessDied, WorkerProcess, serve, start_server
 from vcl_radial.runs.progress import Progress
@@ -33,7 +32,7 @@ def perform(
     lanes: int | None = None,
     *,
     in_workers: bool = False,
-    executor: MakeExecutor | None = None,
+    executor: Executor | None = None,
     meanwhile: Callable[[], None] = lambda: None,
 ) -> list[RunOutcome]:
     """Carry out the runs that are not finished yet, and return their outcomes.
@@ -44,7 +43,7 @@ def perform(
         jobs: worker processes; None for one per core, but one on a GPU.
         lanes: runs of one shape that a worker trains together; None for the track's number, but
             more on a GPU.
-        executor: a factory of an executor; None for worker processes on this machine.
+        executor: an executor; None for worker processes on this machine.
         in_workers: whether even a single job runs in a worker and not in this process.
         meanwhile: work that this process does while the server of the workers imports PyTorch.
 
@@ -83,12 +82,13 @@ def perform(
     alone |= jobs == 1 and not in_workers
     at_once = min(len(todo), jobs * max(len(job.runs) for job in work))
     how = f"{at_once} at a time" if executor is None else "on a cluster"
-    make = executor or partial(LocalExecutor, workers=0 if alone else jobs)
+    executor = executor or LocalExecutor(0 if alone else jobs)
     ends = []
     epochs = [track.epochs(run) for run in todo]
     kept = len(runs) - len(todo)
     with Progress(todo, epochs, how, kept, track.counts) as progress:
-        for end in carry_out(make(track, context, on_step=progress.show), work):
+        executor.start(track, context, progress.show)
+        for end in carry_out(executor, work):
             progress.end(end.run, end.status)
             fix = f"run the same command again to resume from its last finished {track.step}"
             lost = replace(end, fault=f"{end.fault}; {fix}")

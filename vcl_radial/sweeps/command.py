@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 from vcl_radial.config.command_lines import command_line
@@ -13,7 +12,7 @@ from vcl_radial.errors import UserError
 from vcl_radial.runs.command import check_device
 from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.devices import device_of
-from vcl_radial.runs.executor import LocalExecutor, MakeExecutor
+from vcl_radial.runs.executor import Executor, LocalExecutor
 from vcl_radial.runs.folder import check_output
 from vcl_radial.runs.lock import held
 from vcl_radial.runs.processes import start_server
@@ -36,7 +35,7 @@ def sweep(
     device: str = "auto",
     data_dir: str | Path | None = None,
     storage: str | None = None,
-    executor: MakeExecutor | None = None,
+    executor: Executor | None = None,
 ) -> list[Study]:
     """Search for good settings of methods, scored on validation data.
 
@@ -51,7 +50,7 @@ def sweep(
         device: "auto", "cpu" or "cuda".
         data_dir: the folder of the data; None for $VCL_RADIAL_DATA.
         storage: the URL of a database to which Optuna writes the trials.
-        executor: a factory of an executor; None for worker processes on this machine.
+        executor: an executor; None for worker processes on this machine.
 
     Returns:
         A study per method with its `trials`, their `results` by number, and the number of the
@@ -76,7 +75,7 @@ def perform_sweep(
     jobs: int | None = None,
     lanes: int | None = None,
     storage: str | None = None,
-    executor: MakeExecutor | None = None,
+    executor: Executor | None = None,
 ) -> list[Study]:
     """Carry out a sweep in `<context.out>/<name>`; it resumes if the folder exists.
 
@@ -87,7 +86,7 @@ def perform_sweep(
         lanes: runs of one shape that train together; None for the track's number, but 1 with
             pruning.
         storage: the URL of a database to which Optuna writes the trials; or None.
-        executor: a factory of an executor; None for worker processes on this machine.
+        executor: an executor; None for worker processes on this machine.
 
     Raises:
         UserError: a fault that the user can fix; finished runs stay.
@@ -120,6 +119,7 @@ def perform_sweep(
                 workers = jobs if jobs > 1 and executor is None else 0
                 if workers:
                     start_server(context.device, *track.worker_modules)
-                make = executor or partial(LocalExecutor, workers=workers)
-                driver.carry_out(make(track, runs_at, on_step=driver.on_step))
+                executor = executor or LocalExecutor(workers)
+                executor.start(track, runs_at, driver.on_step)
+                driver.carry_out(executor)
     return studies
