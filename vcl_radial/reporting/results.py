@@ -26,6 +26,7 @@ from vcl_radial.reporting.scores import (
     means,
     runs_table,
     scores_table,
+    without_avalanche,
 )
 from vcl_radial.runs.folder import DIVERGED, FAILED, failure
 from vcl_radial.runs.track import FinishedRun
@@ -105,7 +106,7 @@ class Results:
         have one row per method and score, with the columns `seeds, mean, standard_error`.
         """
         tables = []
-        for _, scores in self.table.groupby("benchmark", sort=False):
+        for _, scores in without_avalanche(self.table).groupby("benchmark", sort=False):
             if is_sequence(scores):
                 tables.append(summary_table(seed_table(scores, self.runs)))
             else:

@@ -84,6 +84,15 @@ def runs_table(finished: Sequence[FinishedRun]) -> pd.DataFrame:
     return pd.DataFrame(rows).astype(dict.fromkeys(costs, float)).rename_axis("run")
 
 
+AVALANCHE = "avalanche"
+"""The part of the values of Avalanche's metrics, which have names and units of their own."""
+
+
+def without_avalanche(scores: pd.DataFrame) -> pd.DataFrame:
+    """The scores of the suite."""
+    return scores[scores["part"] != AVALANCHE]
+
+
 def at_the_end(scores: pd.DataFrame) -> pd.DataFrame:
     """The scores of each run after its last step."""
     return scores[scores["after"] == scores.groupby("run")["after"].transform("max")]

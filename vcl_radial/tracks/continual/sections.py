@@ -7,7 +7,7 @@ from functools import partial
 
 from vcl_radial.reporting import figures, sections
 from vcl_radial.reporting.blocks import Figure, Section
-from vcl_radial.reporting.scores import runs_table, scores_table
+from vcl_radial.reporting.scores import runs_table, scores_table, without_avalanche
 from vcl_radial.runs.track import FinishedRun
 from vcl_radial.tracks.continual import avalanche_metrics
 from vcl_radial.tracks.continual.tables import layers_table
@@ -19,7 +19,7 @@ def report(finished: Sequence[FinishedRun]) -> list[Section]:
     Raises:
         DataError: tables do not fit together.
     """
-    scores, runs = scores_table(finished), runs_table(finished)
+    scores, runs = without_avalanche(scores_table(finished)), runs_table(finished)
     by_run = figures.seed_table(scores, runs)
     names = finished[0].environment["tasks"]
     if finished[0].spec.stream.get("class_order") == "seed":  # classes differ between seeds

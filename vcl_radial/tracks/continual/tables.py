@@ -11,6 +11,7 @@ from vcl_radial.errors import DataError
 from vcl_radial.metrics import summary
 from vcl_radial.metrics.continual import TIDY_COLUMNS
 from vcl_radial.reporting.gather import checked
+from vcl_radial.reporting.scores import AVALANCHE
 from vcl_radial.reporting.stored import stored_table
 from vcl_radial.runs.finished import Seconds, Written
 from vcl_radial.runs.track import FinishedRun
@@ -57,6 +58,20 @@ def read(path: Path, environment: Mapping[str, Any]) -> dict[str, pd.DataFrame]:
 def scores(stored: pd.DataFrame) -> pd.DataFrame:
     """The stored table `accuracy.csv` with the names of the table of scores."""
     return stored.rename(columns=dict(zip(COLUMNS, TIDY_COLUMNS, strict=True)))
+
+
+def all_scores(run: FinishedRun) -> pd.DataFrame:
+    """The scores of a run, and the values of Avalanche's metrics if it has some."""
+    import pandas as pd
+
+    own = scores(run.tables["accuracy"])
+    if "avalanche" not in run.tables:
+        return own
+    values = run.tables["avalanche"].rename(columns={"task_trained": "after"})
+    part = run.spec.evaluate_on
+    return pd.concat(
+        [own.assign(part=part), values.assign(task=0, part=AVALANCHE)], ignore_index=True
+    )
 
 
 def layers_table(runs: Sequence[FinishedRun]) -> pd.DataFrame | None:

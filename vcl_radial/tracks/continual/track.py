@@ -91,9 +91,9 @@ class Continual(Track[Run]):
 
     def scores(self, run: FinishedRun) -> pd.DataFrame:
         """Scores on a task (from 1) after a number of tasks (from 0)."""
-        from vcl_radial.tracks.continual.tables import scores
+        from vcl_radial.tracks.continual.tables import all_scores
 
-        return scores(run.tables["accuracy"])
+        return all_scores(run)
 
     def sections(self, runs: Sequence[FinishedRun], data_dir: Path | None) -> list[Section]:
         """The leaderboard, curves, heatmaps and layers."""
