@@ -1,17 +1,17 @@
-"""Training of a Bayesian network as in the suite's runs, one epoch at a time."""
+"""Training of a Bayesian network by the suite's trainer, one epoch at a time."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
-import torch
 from torch import Tensor, nn
+from torch.optim import Adam
 
-from vcl_radial.errors import Diverged
-from vcl_radial.likelihoods.objectives import categorical_nll
-from vcl_radial.nn import ClosedFormGradients, PosteriorBlock, posterior_blocks
+import vcl_radial as vr
+from vcl_radial.nn import posterior_blocks
+from vcl_radial.training.source import Tasks
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,7 @@ def fit(network: nn.Module, x: Tensor, y: Tensor, recipe: Recipe) -> Iterator[in
     """Minimise the mean NLL + KL(q || p) / N; yield the number of each finished epoch.
 
     Between two epochs the network is an ordinary network: it draws weights and can be measured.
+    Random numbers come from PyTorch's global generator.
 
     Args:
         network: maps inputs `[B, ...]` to logits `[B, C]` under a fresh draw of the weights.
@@ -49,35 +50,15 @@ def fit(network: nn.Module, x: Tensor, y: Tensor, recipe: Recipe) -> Iterator[in
     """
     blocks = posterior_blocks(network, [0])
     rates = {"mean": recipe.learning_rate, "rho": recipe.rho_learning_rate}
-    optimizer = torch.optim.Adam(
-        [{"params": [getattr(b, name) for b in blocks], "lr": lr} for name, lr in rates.items()]
+    groups = [{"params": [getattr(b, name) for b in blocks], "lr": r} for name, r in rates.items()]
+    method = vr.VCL(network, train_samples=recipe.samples, loss_value=False)
+    # The task does not end: its end would make the posterior the prior.
+    endless = recipe.epochs + 1
+    trainer = vr.Trainer(
+        method, optimizer=lambda _: Adam(groups), epochs=endless, seed=None, measure=False
     )
-    for epoch in range(1, recipe.epochs + 1):
-        _train_epoch(network, blocks, optimizer, x, y, recipe)
-        yield epoch
-
-
-def _train_epoch(
-    network: nn.Module,
-    blocks: list[PosteriorBlock],
-    optimizer: torch.optim.Optimizer,
-    x: Tensor,
-    y: Tensor,
-    recipe: Recipe,
-) -> None:
-    closed_form = ClosedFormGradients(network)
-    order = torch.randperm(len(x))
-    loss = torch.zeros(())
-    try:
-        for start in range(0, len(x) - recipe.batch_size + 1, recipe.batch_size):
-            rows = order[start : start + recipe.batch_size]
-            logits = torch.stack([network(x[rows]) for _ in range(recipe.samples)])
-            loss = categorical_nll(logits, y[rows])
-            optimizer.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
-            closed_form.before_step(optimizer, blocks, 1 / len(x))
-            optimizer.step()
-    finally:
-        closed_form.release()
-    if not math.isfinite(loss.item()):
-        raise Diverged("the loss is no longer a finite number: lower the learning rate")
+    task = Tasks([(x, y)], batch_size=recipe.batch_size, drop_last=True)
+    for epoch in islice(trainer.steps(task), recipe.epochs):
+        method.release()
+        yield epoch.epoch
+        method.take_over(vr.VCL)
