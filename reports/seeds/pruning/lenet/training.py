@@ -1,41 +1,30 @@
-"""Training of LeNet-5 with an RDP, and its pruning; epoch by epoch, so that it can be resumed."""
+"""Training of LeNet-5 with an RDP, and its pruning."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from time import process_time
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import interpolate
 
+import vcl_radial as vr
 from reports.seeds.pruning.lenet.modes import all_log_modes, choose_cuts, scores, units_above
 from reports.seeds.pruning.lenet.network import BayesianLeNet, Kept, PointLeNet, PrunedLeNet
-from reports.seeds.pruning.settings import LeNetData, LeNetRecipe, LeNetSpec
+from reports.seeds.pruning.settings import LeNetData, LeNetRecipe
 from reports.seeds.pruning.training import PruningTraining
 from vcl_radial.data.streams.datasets import load_dataset
 from vcl_radial.data.streams.preparation import hold_out, standardised
-from vcl_radial.errors import Diverged, UserError
-from vcl_radial.likelihoods.objectives import categorical_nll, per_point
 from vcl_radial.likelihoods.predict import log_predictive, seeded_rng
-from vcl_radial.nn import kl_divergence
 from vcl_radial.nn.rdp import RDPBlock
-from vcl_radial.runs.training import Step
+from vcl_radial.training.source import Tasks
 
 SIDE = 28
 _AT_A_TIME = 1000
 
-
-@dataclass(frozen=True, eq=False)
-class Images:
-    """Images `[N, 1, 28, 28]` and labels `[N]`, by part: "train", "validation", "test"."""
-
-    x: dict[str, Tensor]
-    y: dict[str, Tensor]
+Images = dict[str, tuple[Tensor, Tensor]]
+"""Images `[N, 1, 28, 28]` and labels `[N]`, by part: "train", "validation", "test"."""
 
 
 def load_images(settings: LeNetData, data_dir: Path | None, device: torch.device) -> Images:
@@ -54,92 +43,42 @@ def load_images(settings: LeNetData, data_dir: Path | None, device: torch.device
     generator = torch.Generator().manual_seed(0)
     train, validation = hold_out(rows, settings.validation, generator, settings.dataset)
     parts = {"train": train, "validation": validation, "test": torch.arange(len(rows), len(x))}
-    return Images(
-        {part: x[indices].to(device) for part, indices in parts.items()},
-        {part: y[indices].to(device) for part, indices in parts.items()},
-    )
+    return {part: (x[rows].to(device), y[rows].to(device)) for part, rows in parts.items()}
 
 
 class LeNetTraining(PruningTraining):
-    """A network in training: minimises the mean NLL + KL(q || p) / N, then is pruned.
+    """LeNet-5: minimises the mean NLL + KL(q || p) / N, then is pruned.
 
-    The means start at He's initialisation.
-
-    Args:
-        run: the run.
-        images: the images by part; the test images are used only to score.
-        report: see `PruningTraining`.
-
-    Raises:
-        UserError: a batch is larger than the data.
+    The means start at He's initialisation. The test images are used only to score.
     """
 
-    def __init__(self, run: LeNetSpec, images: Images, report: Callable[[Step], None]) -> None:
-        super().__init__(run, report)
-        self.recipe, self.images, self.epoch = run.recipe, images, 0
-        x = images.x["train"]
-        if self.recipe.batch_size > len(x):
-            raise UserError(
-                f"batch_size = {self.recipe.batch_size} is more than the {len(x)} training "
-                "images: choose a smaller one"
-            )
-        self.device = x.device
-        with seeded_rng(run.seed, self.device):
-            self.network = BayesianLeNet(PointLeNet(), self.recipe).to(self.device)
-            self._rng_states = _rng_states(self.device)
-        self.optimizer = make_optimizer(self.network, self.recipe)
+    def prune(self) -> dict[str, Any]:
+        """Train and prune; see `prune`."""
+        return prune(self.trained(), self.run.recipe, self.data)
 
-    def position(self) -> Step:
-        """The step of the last finished epoch."""
-        return self._step(f"resumes after epoch {self.epoch}" if self.epoch else None)
-
-    def state_dict(self) -> dict[str, Any]:
-        """Network, optimizer and generators."""
-        return {
-            "network": self.network.state_dict(),
-            "optimizer": self.optimizer.state_dict(),
-            "rng_states": self._rng_states,
-            "epoch": self.epoch,
-            "seconds": self.seconds,
-        }
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Resume from a state of `state_dict`."""
-        self.network.load_state_dict(state["network"])
-        self.optimizer.load_state_dict(state["optimizer"])
-        self._rng_states = state["rng_states"]
-        self.epoch, self.seconds = state["epoch"], state["seconds"]
-
-    def steps(self) -> Iterator[Step]:
-        """Train epoch by epoch, then prune and score.
+    def trained(self) -> BayesianLeNet:
+        """The network after its epochs.
 
         Raises:
             Diverged: the loss is no longer a finite number.
+            DataError: a batch is larger than the data.
         """
-        x, y = self.images.x, self.images.y
-        while self.epoch < self.recipe.epochs:
-            started = process_time()
-            with seeded_rng(0, self.device):
-                _set_rng_states(self._rng_states)
-                nll = _train_epoch(
-                    self.network, self.optimizer, self.recipe, x["train"], y["train"], self.epoch
-                )
-                self._rng_states = _rng_states(self.device)
-            centre = PrunedLeNet(self.network.means(), Kept.whole())
-            wrong = error(centre, x["validation"], y["validation"])
-            self.epoch += 1
-            self.seconds += process_time() - started
-            yield self._step(
-                f"epoch {self.epoch} of {self.recipe.epochs}: NLL {nll:.4f}, "
-                f"validation error {wrong:.2f} %",
-                {"nll": nll, "validation_error": wrong},
+        recipe, images = self.run.recipe, self.data["train"]
+        device, size = images[0].device, recipe.batch_size
+        with seeded_rng(self.run.seed, device):
+            network = BayesianLeNet(PointLeNet(), recipe).to(device)
+            trainer = vr.Trainer(
+                vr.VCL(network),
+                optimizer=lambda _: make_optimizer(network, recipe),
+                epochs=recipe.epochs,
+                schedule="cosine",
+                rates_by="step",
+                seed=None,
+                measure=False,
+                on_epoch=self.on_epoch,
             )
-        self.numbers = prune(self.network, self.recipe, self.images)
-
-    def _step(self, news: str | None, scalars: Mapping[str, float] | None = None) -> Step:
-        done, epochs = self.epoch, self.recipe.epochs
-        message = f"epoch {min(done + 1, epochs)} of {epochs}"
-        return Step(done, message, None, done, epochs, news, scalars=scalars or {}, at=done)
+            trainer.fit(Tasks([images], batch_size=size, drop_last=True))
+        return network
 
 
 def prune(network: BayesianLeNet, recipe: LeNetRecipe, images: Images) -> dict[str, Any]:
@@ -154,14 +93,14 @@ def prune(network: BayesianLeNet, recipe: LeNetRecipe, images: Images) -> dict[s
     layers = network.means()
     modes = all_log_modes(network)
     strengths = scores(modes)
-    x, y = images.x, images.y
 
     def wrong(kept: Kept, part: str) -> float:
-        return error(PrunedLeNet(layers, kept), x[part], y[part])
+        return error(PrunedLeNet(layers, kept), *images[part])
 
     cuts = choose_cuts(strengths, lambda kept: wrong(kept, "validation"), recipe.tolerance)
     kept = units_above(strengths, cuts)
-    batches = torch.split(x["test"], _AT_A_TIME)
+    x, y = images["test"]
+    batches = torch.split(x, _AT_A_TIME)
     draws = torch.cat([log_predictive(network, b, recipe.eval_samples).argmax(1) for b in batches])
     return {
         "modes": {group: values.tolist() for group, values in modes.items()},
@@ -171,7 +110,7 @@ def prune(network: BayesianLeNet, recipe: LeNetRecipe, images: Images) -> dict[s
         "validation_error": wrong(kept, "validation"),
         "error_before": wrong(Kept.whole(), "test"),
         "validation_error_before": wrong(Kept.whole(), "validation"),
-        "error_of_draws": 100 * float((draws != y["test"]).double().mean()),
+        "error_of_draws": 100 * float((draws != y).double().mean()),
     }
 
 
@@ -188,41 +127,6 @@ def make_optimizer(network: BayesianLeNet, recipe: LeNetRecipe) -> torch.optim.A
     radii = [p for block in blocks for p in (block.loc, block.rho, block.log_concentration)]
     radius_ids = set(map(id, radii))
     remaining = [p for p in network.parameters() if id(p) not in radius_ids]
-    return torch.optim.Adam([{"params": remaining}, {"params": radii}])
-
-
-def _train_epoch(
-    network: BayesianLeNet,
-    optimizer: torch.optim.Optimizer,
-    recipe: LeNetRecipe,
-    x: Tensor,
-    y: Tensor,
-    epoch: int,
-) -> float:
-    """One epoch, counted from 0; returns the mean NLL of its batches."""
-    size, steps = recipe.batch_size, len(x) // recipe.batch_size
-    batches = torch.split(torch.randperm(len(x)).to(x.device)[: steps * size], size)
-    total = torch.zeros((), device=x.device)
-    for step, rows in enumerate(batches, start=epoch * steps):
-        decay = (1 + math.cos(math.pi * step / (recipe.epochs * steps))) / 2
-        optimizer.param_groups[0]["lr"] = recipe.learning_rate * decay
-        optimizer.param_groups[1]["lr"] = recipe.radius_learning_rate * decay
-        optimizer.zero_grad()
-        nll = categorical_nll(network(x[rows]), y[rows])
-        (nll + per_point(kl_divergence(network, [0]), len(x))).backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
-        total += nll.detach()
-    if not math.isfinite(total.item()):
-        raise Diverged("the loss is no longer a finite number: lower the learning rates")
-    return total.item() / steps
-
-
-def _rng_states(device: torch.device) -> list[Tensor]:
-    on_gpu = [torch.cuda.get_rng_state(device)] if device.type == "cuda" else []
-    return [torch.get_rng_state(), *on_gpu]
-
-
-def _set_rng_states(states: list[Tensor]) -> None:
-    torch.set_rng_state(states[0])
-    for state in states[1:]:
-        torch.cuda.set_rng_state(state)
+    rates = {"lr": recipe.learning_rate}, {"lr": recipe.radius_learning_rate}
+    groups = zip(rates, (remaining, radii), strict=True)
+    return torch.optim.Adam([{"params": parameters, **rate} for rate, parameters in groups])

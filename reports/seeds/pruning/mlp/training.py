@@ -7,55 +7,39 @@ our settings are in `methods/`.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 import torch
-from avalanche.core import SupervisedPlugin
-from avalanche.training.plugins import EvaluationPlugin
 from torch import Tensor, nn
 
+import vcl_radial as vr
 from reports.seeds.pruning.mlp.pruning import Trained, accuracies
-from reports.seeds.pruning.settings import MLPData, MLPRecipe, MLPSpec
+from reports.seeds.pruning.settings import MLPData, MLPRecipe
 from reports.seeds.pruning.training import PruningTraining
-from vcl_radial.data.streams import TensorStream, load_dataset, split_stream, to_avalanche
+from vcl_radial.data.streams import TensorStream, load_dataset, split_stream
 from vcl_radial.likelihoods.predict import seeded_rng
 from vcl_radial.nn import GaussianNetwork, variational_weights
-from vcl_radial.runs.training import NonResumableTraining, Step
-from vcl_radial.system.quiet import quiet
 from vcl_radial.tracks.continual import networks
-from vcl_radial.tracks.continual.methods import make_strategy
+from vcl_radial.tracks.continual.methods import method_of, optimizer_for
+from vcl_radial.tracks.continual.training import StreamTasks
+from vcl_radial.training.losses import Epoch
 
 
-class MLPTraining(PruningTraining, NonResumableTraining):
-    """An MLP that is trained and pruned; after an interruption it starts again.
+class MLPTraining(PruningTraining):
+    """An MLP that is trained and pruned."""
 
-    Args:
-        run: the run.
-        stream: the images as one task.
-        report: see `PruningTraining`.
-    """
-
-    def __init__(self, run: MLPSpec, stream: TensorStream, report: Callable[[Step], None]) -> None:
-        super().__init__(run, report)
-        self.epochs, self.stream = run.recipe.epochs, stream
-
-    def train(self) -> None:
+    def prune(self) -> dict[str, Any]:
         """Test accuracy over the pruned share, in both orders."""
-        started, stream = time.perf_counter(), self.stream
-        trained = train(self.run.recipe, stream, self.run.seed, self._on_epoch)
+        stream = self.data
+        trained = train(self.run.recipe, stream, self.run.seed, self.on_epoch)
         x, labels = stream.inputs(0, "test"), stream.labels(0, "test")
-        self.numbers = {"magnitude": accuracies(trained, None, x, labels)}
+        numbers = {"magnitude": accuracies(trained, None, x, labels)}
         if trained.scales is not None:
-            self.numbers["signal-to-noise"] = accuracies(trained, trained.scales, x, labels)
-        self.seconds = time.perf_counter() - started
-
-    def _on_epoch(self, epoch: int) -> None:
-        news = f"epoch {epoch} of {self.epochs}"
-        self.report(Step(0, news, epoch=epoch, epochs=self.epochs, news=news, at=epoch))
+            numbers["signal-to-noise"] = accuracies(trained, trained.scales, x, labels)
+        return numbers
 
 
 def load_stream(settings: MLPData, data_dir: Path | None, device: torch.device) -> TensorStream:
@@ -75,27 +59,27 @@ def train(
     recipe: MLPRecipe,
     stream: TensorStream,
     seed: int,
-    on_epoch: Callable[[int], None] = lambda epoch: None,
+    on_epoch: Callable[[Epoch], object] = lambda epoch: None,
 ) -> Trained:
-    """Train a network by the suite's strategy, and return its posterior.
+    """Train a network by the suite's method, and return its posterior.
 
     Everything is on the device of the stream.
 
     Raises:
         Diverged: the loss is no longer a finite number.
     """
-    device = stream.x.device
-    with seeded_rng(seed, device), quiet():
-        strategy = make_strategy(
-            recipe,
-            make_network(recipe, stream),
-            tensor_stream=stream,
-            device=device,
-            evaluator=EvaluationPlugin(loggers=[]),
-            plugins=[_EachEpoch(on_epoch)],
+    with seeded_rng(seed, stream.x.device):
+        network = make_network(recipe, stream).to(stream.x.device)
+        trainer = vr.Trainer(
+            method_of(recipe, network),
+            optimizer=optimizer_for(recipe),
+            epochs=recipe.epochs,
+            schedule=recipe.schedule,
+            seed=None,
+            measure=False,
+            on_epoch=on_epoch,
         )
-        strategy.train(to_avalanche(stream).train_stream[0])
-    network = strategy.network
+        network = trainer.fit(StreamTasks(stream, recipe)).method.network
     if recipe.posterior != "none":
         return Trained(*_variational(network))
     points = [
@@ -131,12 +115,3 @@ def _variational(network: nn.Module) -> tuple[list[Tensor], list[Tensor]]:
         means += cast(tuple[Tensor, Tensor], weights.mean())
         scales += cast(tuple[Tensor, Tensor], weights.split(noise))
     return means, scales
-
-
-class _EachEpoch(SupervisedPlugin):  # type: ignore[misc]  # Avalanche has no types
-    def __init__(self, on_epoch: Callable[[int], None]) -> None:
-        super().__init__()
-        self.on_epoch = on_epoch
-
-    def after_training_epoch(self, strategy: Any, **kwargs: Any) -> None:
-        self.on_epoch(strategy.clock.train_exp_epochs + 1)
