@@ -4,13 +4,14 @@ A template `README.md.jinja` makes `README.md` in its folder. It has the functio
 `csv("runs.csv")` reads a file below the template's folder (or beside it, by `../`), and its rows
 give means and paired differences (`vcl_radial.reporting.rows`), and the verdicts on published
 claims (`vcl_radial.metrics.verdicts`). `record("cost.json")` reads a JSON file. All tests of a page
-are one family for Holm's correction; `quote("uci")` adds the tests of the page in that folder.
+are one family for Holm's correction; `quote("uci")` adds the tests of the page in that folder. A
+command that fills another folder makes its page there from the same template.
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache, partial
@@ -22,16 +23,31 @@ from jinja2.sandbox import SandboxedEnvironment
 
 from reports.family import Family
 from reports.methods.table import methods_by_track
+from reports.papers import catalogue
+from reports.price import page as price
+from reports.seeds.pruning.lenet.size import Architecture
 from vcl_radial.errors import DataError, UserError, VclRadialError
 from vcl_radial.files.reading import read_json, read_text
 from vcl_radial.metrics import verdicts
 from vcl_radial.metrics.bimodality import bimodality_gap_fraction
 from vcl_radial.metrics.printed_likelihood import log_likelihood_over_points
 from vcl_radial.metrics.seeds import sign_test
+from vcl_radial.reporting import markdown
+from vcl_radial.reporting.blocks import Claim, claims_table
+from vcl_radial.reporting.provenance import origin
 from vcl_radial.reporting.rows import Rows, p_value
 from vcl_radial.runs.folder import write_atomically
 
 ENDING = ".jinja"
+SHARED = Path(__file__).parent / "papers"
+"""The folder of templates that several templates include."""
+
+
+def _claims(claims: Sequence[Mapping[str, Any]]) -> str:
+    """The claims of a record as a table."""
+    made = [Claim(**claim | {"verdict": verdicts.Verdict(claim["verdict"])}) for claim in claims]
+    return markdown.table(claims_table(made))
+
 
 FUNCTIONS: dict[str, Any] = {
     "NATS": verdicts.NATS,
@@ -43,6 +59,11 @@ FUNCTIONS: dict[str, Any] = {
     "p_value": p_value,
     "side": verdicts.side,
     "bimodality_gap_fraction": bimodality_gap_fraction,
+    "lenet": Architecture.of,
+    "papers": catalogue.pages,
+    "claims_table": _claims,
+    "verdicts": [str(verdict) for verdict in verdicts.Verdict],
+    "origin": origin,
     "verdict_of_parts": verdicts.verdict_of_parts,
 }
 
@@ -64,19 +85,25 @@ def page_of(template: Path) -> Path:
     return template.with_name(template.name.removesuffix(ENDING))
 
 
-def environment(folder: Path) -> SandboxedEnvironment:
+def _environment(folder: Path) -> SandboxedEnvironment:
     """Jinja, for the templates of a folder."""
-    return SandboxedEnvironment(
-        loader=FileSystemLoader(folder),
+    jinja = SandboxedEnvironment(
+        loader=FileSystemLoader([folder, SHARED]),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+    jinja.filters["escaped"] = markdown.escaped
+    return jinja
 
 
-def render(templates: Sequence[Path]) -> dict[Path, str]:
+def render(templates: Sequence[Path], to: Path | None = None) -> dict[Path, str]:
     """The texts of pages, by the path of each page.
+
+    Args:
+        templates: the templates.
+        to: the folder of data and page; None for the folder of each template.
 
     Raises:
         UserError: a template cannot be read, or its files lack a value; the message names the line.
@@ -85,13 +112,13 @@ def render(templates: Sequence[Path]) -> dict[Path, str]:
     @cache
     def draft(template: Path) -> tuple[Template, Family, str]:
         """A template, its tests, and its page before the tests are corrected."""
-        folder, family = template.parent, Family()
+        folder, family = to or template.parent, Family()
 
         def quote(*names: str) -> str:
             family.quoted = [draft(folder / name / f"README.md{ENDING}")[1] for name in names]
             return ""
 
-        jinja = environment(folder)
+        jinja = _environment(template.parent)
         jinja.globals.update(FUNCTIONS, quote=quote, **_functions(folder, family))
         with _errors_of(template):
             page = jinja.get_template(template.name)
@@ -105,7 +132,7 @@ def render(templates: Sequence[Path]) -> dict[Path, str]:
         if family.has_tests:
             with _errors_of(template):
                 text = page.render()
-        texts[page_of(template)] = text
+        texts[to / "README.md" if to else page_of(template)] = text
     return texts
 
 
@@ -134,12 +161,10 @@ def _functions(folder: Path, family: Family) -> dict[str, Callable[..., Any]]:
         rows = Rows.read(folder / name)
         return replace(rows, correct=family.corrected, overlap=overlap)
 
-    def record(name: str) -> Any:
-        path = folder / name
-        try:
-            return read_json(path)
-        except (OSError, ValueError) as error:
-            raise DataError(f"cannot be read ({' '.join(str(error).split())})", path) from None
+    def speed() -> dict[str, Any]:
+        from benchmarks.speed.measuring import sections
+
+        return sections(folder)
 
     def p_of_counts(above: int, pairs: int) -> float:
         return family.corrected(("counts", above, pairs), sign_test(above, pairs))
@@ -147,18 +172,37 @@ def _functions(folder: Path, family: Family) -> dict[str, Callable[..., Any]]:
     return {
         "csv": csv,
         "verdict_of_figure": partial(verdicts.verdict_of_figure, correct=family.corrected),
-        "record": record,
+        "record": lambda name: _record(folder / name),
+        "records": partial(records, folder),
+        "price": lambda: price.contents(folder, family.corrected),
+        "speed": speed,
         "sign_test": p_of_counts,
     }
 
 
-def write(templates: Sequence[Path]) -> list[Path]:
-    """Write the pages of templates; return the pages that changed.
+def records(folder: Path, names: Iterable[str]) -> dict[str, Any]:
+    """The results `NAME.json` that a folder has, by name.
+
+    Raises:
+        DataError: a file is damaged.
+    """
+    return {n: _record(folder / f"{n}.json") for n in names if (folder / f"{n}.json").is_file()}
+
+
+def _record(path: Path) -> Any:
+    try:
+        return read_json(path)
+    except (OSError, ValueError) as error:
+        raise DataError(f"cannot be read ({' '.join(str(error).split())})", path) from None
+
+
+def write(templates: Sequence[Path], to: Path | None = None) -> list[Path]:
+    """Write the pages of templates, as `render` makes them; return the pages that changed.
 
     Raises:
         UserError: see `render`, or a page cannot be written.
     """
-    changed = {page: text for page, text in render(templates).items() if _text(page) != text}
+    changed = {page: text for page, text in render(templates, to).items() if _text(page) != text}
     for page, text in changed.items():
         write_atomically(page, text)
     return [*changed]

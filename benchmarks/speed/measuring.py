@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from importlib import import_module
 from importlib.metadata import distributions
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import torch
 
 from benchmarks.speed import page, setting
 from benchmarks.speed.data import fashion_or_noise
-from benchmarks.speed.setting import Record, Setting
+from benchmarks.speed.setting import Record, Row, Setting
+from reports import pages
 from vcl_radial import native
 from vcl_radial.errors import UserError
-from vcl_radial.reporting import record
+from vcl_radial.reporting import markdown
 from vcl_radial.reporting.figures import save
 from vcl_radial.runs import environment
 from vcl_radial.runs.folder import check_page, make_folder, write_atomically
@@ -82,14 +86,31 @@ def measure_all(
             rows = SECTIONS[name].measure(shared)
             print(page.to_text(rows), end="", flush=True)
             command = f"{PROGRAM} {name}{options}"
-            record.write(to, name, Record(rows, command, images.description, described))
+            measured = Record(rows, command, images.description, described)
+            write_atomically(to / f"{name}.json", json.dumps(asdict(measured), indent=1) + "\n")
             files = write_page(to)
     print(f"\n{to / 'README.md'}, " + ", ".join(files))
 
 
 def read(folder: Path) -> dict[str, Record]:
-    """The records of all sections that a folder holds; a damaged one is reported and left out."""
-    return record.read(folder, SECTIONS, Record, PROGRAM)
+    """The records of all sections that a folder holds.
+
+    Raises:
+        DataError: a record is damaged.
+    """
+    stored = pages.records(folder, SECTIONS).items()
+    return {name: Record(**s | {"rows": [Row(*row) for row in s["rows"]]}) for name, s in stored}
+
+
+def sections(folder: Path) -> dict[str, Any]:
+    """The measured sections of a folder, as the template of the page takes them."""
+    shown = {}
+    for name, record in read(folder).items():
+        title, notes = page.title_and_notes(SECTIONS[name])
+        tables = [markdown.table(table) for table in page.tables(record.rows)]
+        known = {"title": title, "notes": notes, "tables": tables, "record": record}
+        shown[name] = known | {"pictures": SECTIONS[name].PICTURES}
+    return shown
 
 
 def write_page(to: Path) -> list[str]:
@@ -107,5 +128,5 @@ def write_page(to: Path) -> list[str]:
             save(picture.draw(measured.rows), to / picture.name)
             files.append(f"{picture.name}.png")
     write_atomically(to / "speed.csv", page.to_csv(records))
-    write_atomically(to / "README.md", page.to_markdown(records, SECTIONS))
+    pages.write([Path(pages.__file__).parent / "speed" / "README.md.jinja"], to)
     return files

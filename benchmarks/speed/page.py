@@ -1,18 +1,15 @@
-"""The numbers of sections as text for the terminal, as CSV, and as a page."""
+"""The numbers of sections as text and tables, and as CSV."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from types import ModuleType
 
 import pandas as pd
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from benchmarks.speed.setting import Record, Row
 from vcl_radial.reporting import markdown
 from vcl_radial.reporting.blocks import Column, Table
-from vcl_radial.reporting.provenance import origin
 
 
 def title_and_notes(section: ModuleType) -> tuple[str, list[str]]:
@@ -30,25 +27,6 @@ def to_csv(records: Mapping[str, Record]) -> str:
 def to_text(rows: Sequence[Row]) -> str:
     """The tables of a section in aligned columns."""
     return "\n".join(map(markdown.aligned, tables(rows)))
-
-
-def to_markdown(records: Mapping[str, Record], sections: Mapping[str, ModuleType]) -> str:
-    """The page: every section with its pictures, tables and notes, and their origin."""
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.globals.update(
-        tables=tables,
-        number=number,
-        markdown=markdown,
-        origin=origin,
-        title_and_notes=title_and_notes,
-    )
-    template = environment.get_template("page.md.jinja")
-    return template.render(records=records, sections=sections)
 
 
 def tables(rows: Sequence[Row]) -> list[Table]:

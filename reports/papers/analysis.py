@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import matplotlib.figure
 
-from vcl_radial.reporting.blocks import Claim, Table
+from vcl_radial.reporting.blocks import Claim
 from vcl_radial.reporting.figures.drawing import Curve
 
 
@@ -45,8 +45,8 @@ class Setting:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Findings:
-    """The texts of a page about a figure.
+class Analysis:
+    """A figure that is computed and drawn, and the texts of a page about it.
 
     Attributes:
         title: title of picture and page.
@@ -55,7 +55,8 @@ class Findings:
         settings: names and values of the settings: sizes, data, learning rates.
         claims: published claims beside our results.
         notes: further observations, with numbers.
-        tables: tables below the claims.
+        curves: the numbers behind the picture.
+        figure: the picture.
     """
 
     title: str
@@ -64,37 +65,10 @@ class Findings:
     settings: Sequence[tuple[str, str]]
     claims: Sequence[Claim]
     notes: Sequence[str] = ()
-    tables: Sequence[Table] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
-class Analysis(Findings):
-    """A figure that is computed and drawn.
-
-    Attributes:
-        curves: the numbers behind the picture.
-        figure: the picture.
-    """
-
     curves: Sequence[Curve]
     figure: matplotlib.figure.Figure
 
-
-@dataclass(frozen=True, kw_only=True)
-class Record(Findings):
-    """A figure without its picture and curves, and its origin.
-
-    Attributes:
-        command: command that made it.
-        seconds: processor time in seconds.
-        environment: result of `vcl_radial.runs.environment.describe`.
-    """
-
-    command: str
-    seconds: float
-    environment: Mapping[str, Any]
-
-    @classmethod
-    def of(cls, done: Analysis, **origin: Any) -> Record:
-        """The record of a finished figure; `origin` holds the attributes that only a record has."""
-        return cls(**{f.name: getattr(done, f.name) for f in fields(Findings)}, **origin)
+    @property
+    def findings(self) -> dict[str, Any]:
+        """The texts by name, which `NAME.json` holds with their origin."""
+        return {name: v for name, v in vars(self).items() if name not in ("curves", "figure")}

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from time import process_time
 
 import torch
 
-from reports.papers import page
-from reports.papers.analysis import Analysis, Record, Setting
+from reports import pages
+from reports.papers.analysis import Analysis, Setting
 from reports.papers.catalogue import figures
 from vcl_radial.files.atomic import gzipped
 from vcl_radial.likelihoods.predict import seeded_rng
-from vcl_radial.reporting import record
 from vcl_radial.reporting.figures import save
 from vcl_radial.reporting.figures.drawing import to_csv
 from vcl_radial.runs import environment
@@ -38,23 +39,24 @@ def compute_all(names: Sequence[str], to: Path | None, setting: Setting) -> None
     processor.prepare(threads=1)
     # Before anything is written: the page may lie in the checkout whose state is recorded.
     described = environment.describe("cpu", 1)
-    pages = figures()
-    folders = {name: to or pages[name].folder for name in names}
+    known = figures()
+    folders = {name: to or known[name].folder for name in names}
     for folder in dict.fromkeys(folders.values()):
         make_folder(folder)
-        check_page(folder / "README.md", [f"{figure}.json" for figure in pages])
+        check_page(folder / "README.md", [f"{figure}.json" for figure in known])
     for name, folder in folders.items():
-        print(f"{name}: {pages[name].figures[name]}", flush=True)
+        print(f"{name}: {known[name].figures[name]}", flush=True)
         started = process_time()
         done = compute(name, setting)
-        print(page.to_text(done.claims), flush=True)
+        for claim in done.claims:
+            print(f"  {claim.published}\n    {claim.ours}\n    {claim.conclusion}", flush=True)
+        print("\n".join(f"  {note}" for note in done.notes), flush=True)
         _write(folder / name, done)
         seconds = process_time() - started
-        entry = Record.of(
-            done, command=setting.command or "", seconds=seconds, environment=described
-        )
-        record.write(folder, name, entry)
-        write_atomically(folder / "README.md", page.to_markdown(read(folder)))
+        origin = {"command": setting.command, "seconds": seconds, "environment": described}
+        text = json.dumps(done.findings | origin, indent=1, default=asdict)
+        write_atomically(folder / f"{name}.json", text + "\n")
+        pages.write([pages.SHARED / "figures.jinja"], folder)
         print(f"  {folder / name}.png, .svg, .csv.gz\n", flush=True)
     for folder in dict.fromkeys(folders.values()):
         print(folder / "README.md")
@@ -65,11 +67,6 @@ def compute(name: str, setting: Setting) -> Analysis:
     with quiet(), seeded_rng(setting.seed, torch.device("cpu")):
         done: Analysis = figures()[name].modules[name].analyse(setting)
     return done
-
-
-def read(folder: Path) -> dict[str, Record]:
-    """The records of all figures that a folder holds; a damaged one is reported and left out."""
-    return record.read(folder, figures(), Record, "python -m reports")
 
 
 def _write(stem: Path, done: Analysis) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import io
 import time
-import zlib
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
@@ -14,8 +13,9 @@ from typing import Any
 import pandas as pd
 from filelock import FileLock
 
+from reports import pages
 from reports.price.measure import measure
-from reports.price.page import FIGURE, draw, page
+from reports.price.page import FIGURE, RESULTS, draw, read
 from reports.price.sequences import BENCHMARKS, plan
 from reports.price.streams import FEATURES, name_of, stream_of
 from vcl_radial.cli.arguments import (
@@ -28,17 +28,12 @@ from vcl_radial.cli.arguments import (
     settings_of,
 )
 from vcl_radial.config.command_lines import command_line, set_arguments
-from vcl_radial.errors import DataError, UserError
+from vcl_radial.errors import UserError
 from vcl_radial.files.atomic import gzipped
-from vcl_radial.files.reading import open_text
 from vcl_radial.reporting.figures import save
 from vcl_radial.runs import environment
 from vcl_radial.runs.folder import check_page, make_folder, write_atomically
 from vcl_radial.system import processor
-
-RESULTS = "results.csv.gz"
-"""The table of a folder: the lines of `measure`, with command, settings, commit, processor and
-seconds."""
 
 PAGE = "README.md"
 
@@ -97,29 +92,10 @@ def _price(options: argparse.Namespace) -> int:
             "seconds": round(time.perf_counter() - started, 1),
         }
         _add(to, pd.DataFrame(lines).assign(**origin))
-    results = read(to)
-    save(draw(results), to / FIGURE)
-    write_atomically(to / PAGE, page(results))
+    save(draw(read(to)), to / FIGURE)
+    pages.write([Path(__file__).with_name("README.md.jinja")], to)
     print(f"{to / PAGE}, {RESULTS}, {FIGURE}.png")
     return DONE
-
-
-def read(to: Path) -> pd.DataFrame:
-    """The table of a folder; empty if there is none.
-
-    Raises:
-        DataError: the table is damaged.
-    """
-    path, keys = to / RESULTS, ["stream", "seed", "settings"]
-    if not path.exists():
-        return pd.DataFrame(columns=keys)
-    try:
-        with open_text(path) as file:
-            options: Any = {"keep_default_na": False, "na_values": ["nan"]}
-            table: pd.DataFrame = pd.read_csv(file, dtype={"commit": str}, **options)
-            return table.set_index(keys).reset_index()[[*table]]
-    except (OSError, EOFError, zlib.error, ValueError, KeyError) as error:
-        raise DataError(f"cannot be read ({error}); delete it, and measure again", path) from None
 
 
 def _add(to: Path, lines: pd.DataFrame) -> None:

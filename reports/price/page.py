@@ -3,30 +3,54 @@
 from __future__ import annotations
 
 import math
+import zlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from reports.family import Family
 from reports.figures import sheet_of
 from reports.price.measure import RADIAL
 from reports.price.scores import SCORES, Score
 from reports.price.shapes import DIAGONAL, FULL
+from vcl_radial.errors import DataError
+from vcl_radial.files.reading import open_text
 from vcl_radial.metrics.seeds import mean_and_standard_error
+from vcl_radial.metrics.verdicts import Correction
 from vcl_radial.reporting import markdown
 from vcl_radial.reporting.blocks import Table, with_spread
 from vcl_radial.reporting.figures.drawing import key_line, logarithmic
 from vcl_radial.reporting.figures.style import method_styles
 from vcl_radial.reporting.rows import Difference
 
+RESULTS = "results.csv.gz"
+"""The table of a folder: the lines of `measure`, with command, settings, commit, processor and
+seconds."""
+
 FIGURE = "price"
 
 _FAMILIES = ("full", "rank", "blocks", "diagonal", "radial")
+
+
+def read(to: Path) -> pd.DataFrame:
+    """The table of a folder; empty if there is none.
+
+    Raises:
+        DataError: the table is damaged.
+    """
+    path, keys = to / RESULTS, ["stream", "seed", "settings"]
+    if not path.exists():
+        return pd.DataFrame(columns=keys)
+    try:
+        with open_text(path) as file:
+            options: Any = {"keep_default_na": False, "na_values": ["nan"]}
+            table: pd.DataFrame = pd.read_csv(file, dtype={"commit": str}, **options)
+            return table.set_index(keys).reset_index()[[*table]]
+    except (OSError, EOFError, zlib.error, ValueError, KeyError) as error:
+        raise DataError(f"cannot be read ({error}); delete it, and measure again", path) from None
 
 
 def benchmarks(results: pd.DataFrame) -> dict[str, pd.DataFrame]:
@@ -59,25 +83,20 @@ def score_of(lines: pd.DataFrame) -> Score:
     return SCORES[lines["scored_by"].iloc[0]]
 
 
-def page(results: pd.DataFrame) -> str:
-    """The page, in Markdown: its template filled with the numbers of every benchmark.
+def contents(folder: Path, correct: Correction) -> dict[str, Any]:
+    """The numbers of every benchmark of a folder, and the compared shapes, for the template.
 
-    It is made twice: first all tests report their p-values, then they print corrected ones.
+    Args:
+        folder: the folder of the table.
+        correct: function that corrects p-values for the number of tests on the page.
     """
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent), undefined=StrictUndefined, trim_blocks=True
-    )
-    environment.filters["escaped"] = markdown.escaped
-    template, family = environment.get_template("page.jinja"), Family()
-    sections = [_section(name, lines, family) for name, lines in benchmarks(results).items()]
+    table = benchmarks(read(folder))
+    sections = [_section(name, lines, correct) for name, lines in table.items()]
     shapes = [FULL.name, *(radial.name for radial in RADIAL)]
-    values = {"benchmarks": sections, "diagonal": DIAGONAL.name, "shapes": shapes}
-    template.render(values)
-    family.close()
-    return template.render(values) + "\n"
+    return {"benchmarks": sections, "shapes": shapes, "diagonal": DIAGONAL.name}
 
 
-def _section(name: str, lines: pd.DataFrame, family: Family) -> dict[str, Any]:
+def _section(name: str, lines: pd.DataFrame, correct: Correction) -> dict[str, Any]:
     """The numbers of a benchmark by their names in the template."""
     seconds = lines.drop_duplicates(["stream", "seed"])["seconds"].sum()
     return {
@@ -86,7 +105,7 @@ def _section(name: str, lines: pd.DataFrame, family: Family) -> dict[str, Any]:
         "tables": lines["stream"].nunique(),
         "table": markdown.table(_table(lines)),
         "heading": score_of(lines).heading,
-        "differences": _differences(lines, family),
+        "differences": _differences(lines, correct),
         "peaks": _peaks(lines),
         "worst": _worst(lines),
         "command": f"{lines['command'].iloc[-1]} --seeds {lines['seed'].max() + 1}",
@@ -130,7 +149,7 @@ def _rounded(value: float) -> str:
     return f"{round(value, digits):,.{max(0, digits)}f}"
 
 
-def _differences(lines: pd.DataFrame, family: Family) -> dict[str, Difference]:
+def _differences(lines: pd.DataFrame, correct: Correction) -> dict[str, Difference]:
     """Scores of the full and the radial shapes minus the diagonal's score, in pairs of seeds."""
     scores = chosen(lines, "two tasks").pivot(index="seed", columns="shape", values="score")
     shapes = [FULL.name, *(radial.name for radial in RADIAL)] if DIAGONAL.name in scores else []
@@ -138,7 +157,7 @@ def _differences(lines: pd.DataFrame, family: Family) -> dict[str, Difference]:
         shape: Difference(
             (scores[shape] - scores[DIAGONAL.name]).dropna().tolist(),
             score_of(lines).decimals,
-            correct=family.corrected,
+            correct=correct,
         )
         for shape in shapes
         if shape in scores

@@ -75,31 +75,6 @@ def test_the_files_of_all_pages_are_not_too_large():
     assert sum(sizes.values()) <= MOST_BYTES, max(sizes, key=sizes.__getitem__)
 
 
-def test_the_page_of_the_price_is_made_of_its_table():
-    from reports.price import command, page
-
-    folder = REPORTS / "price"
-    assert (folder / "README.md").read_text(encoding="utf-8") == page.page(command.read(folder))
-
-
-@pytest.mark.parametrize("folder", ["analysis", "seeds/rdp", "seeds/badam"])
-def test_the_pages_of_papers_are_made_of_their_records(folder):
-    from reports.papers import compute, page
-
-    folder = REPORTS / folder
-    assert (folder / "README.md").read_text(encoding="utf-8") == page.to_markdown(
-        compute.read(folder)
-    )
-
-
-def test_the_page_of_speed_is_made_of_its_records():
-    from benchmarks.speed import measuring, page
-
-    folder = REPORTS / "speed"
-    made = page.to_markdown(measuring.read(folder), measuring.SECTIONS)
-    assert (folder / "README.md").read_text(encoding="utf-8") == made
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "folder",

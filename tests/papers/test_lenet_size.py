@@ -1,9 +1,15 @@
+from pathlib import Path
+
 import pytest
 import torch
 from torch import nn
 
+from reports.seeds.pruning.lenet import size as lenet
 from reports.seeds.pruning.lenet.network import Kept, PointLeNet, PrunedLeNet
-from reports.seeds.pruning.lenet.size import WHOLE, Architecture, published
+from reports.seeds.pruning.lenet.size import WHOLE, Architecture
+from vcl_radial.reporting.rows import Rows
+
+PUBLISHED = Rows.read(Path(lenet.__file__).with_name("published.csv"))
 
 
 def test_the_whole_network_has_these_parameters_and_flops():
@@ -35,15 +41,16 @@ def test_a_pruned_network_has_the_parameters_of_its_architecture():
 
 @pytest.mark.parametrize("method", ["BC-GNJ", "BC-GHS", "GD"])
 def test_with_the_further_layer_the_printed_numbers_come_out(method):
-    row = next(row for row in published() if row.method == method)
-    size = row.architecture
-    assert (size.flops + size.extra) // 1000 in (row.flops // 1000, row.flops // 1000 - 1)
-    assert (size.parameters + size.extra) // 1000 == row.parameters // 1000
-    assert abs(size.flops - row.flops) > 10_000
+    row = PUBLISHED.where(method=method)
+    size, flops, parameters = Architecture.of(row), row.number("flops"), row.number("parameters")
+    assert (size.flops + size.extra) // 1000 in (flops // 1000, flops // 1000 - 1)
+    assert (size.parameters + size.extra) // 1000 == parameters // 1000
+    assert abs(size.flops - flops) > 10_000
 
 
 def test_an_architecture_is_written_as_in_the_table():
-    rdp = published()[0]
-    assert (rdp.method, str(rdp.architecture), rdp.error) == ("RDP", "4-7-110-66", 1.0)
-    assert (rdp.architecture.flops + rdp.architecture.extra) // 1000 == rdp.flops // 1000
+    row = PUBLISHED.where(method="RDP")
+    size = Architecture.of(row)
+    assert str(size) == "4-7-110-66"
+    assert (size.flops + size.extra) // 1000 == row.number("flops") // 1000
     assert str(Architecture(1, 2, 3, 4)) == "1-2-3-4"

@@ -1,6 +1,5 @@
 import json
 
-import numpy as np
 import pytest
 import torch
 
@@ -10,7 +9,6 @@ from reports.seeds.pruning.lenet import training as lenet_training
 from reports.seeds.pruning.lenet.network import Kept, PrunedLeNet
 from reports.seeds.pruning.lenet.training import LeNetTraining, load_images
 from reports.seeds.pruning.settings import LeNetRecipe, LeNetSpec
-from reports.seeds.pruning.track import Result
 from vcl_radial.errors import UserError
 from vcl_radial.likelihoods import Categorical
 from vcl_radial.methods.vcl import VCL
@@ -62,16 +60,12 @@ def numbers_of(out):
     return json.loads(path.read_text())
 
 
-def test_a_seed_stands_beside_the_published_rows(done):
+def test_a_seed_is_pruned_and_scored(done):
     out, analysis = done
     numbers = numbers_of(out)
     assert numbers["validation_error"] <= numbers["validation_error_before"] + 4.0
     assert numbers["error"] < 60
-    (table,) = analysis.tables
-    rows = {row[0]: row[1] for row in table.rows}
-    assert rows["ours, seed 0"] == numbers["architecture"]
-    assert rows["RDP"] == "4-7-110-66"
-    assert "digits, not MNIST" in analysis.shown[0]
+    assert numbers["architecture"] in analysis.notes[0]
     assert len(analysis.figure.axes) == 6
     assert not list(out.rglob("*.pt"))
 
@@ -87,22 +81,6 @@ def test_the_bars_count_every_row_and_column(done):
         "fc1 columns": 800,
         "fc2 columns": 500,
     }
-
-
-@pytest.mark.parametrize(("spread", "agrees"), [(0.5, True), (3.0, False)])
-def test_two_heaps_are_clusters_and_one_is_not(spread, agrees, done):
-    generator = np.random.default_rng(0)
-    numbers = numbers_of(done[0])
-    modes = {
-        group: np.concatenate([generator.normal(c, spread, 200) for c in (-3, 3)]).tolist()
-        for group in numbers["modes"]
-    }
-    changed = numbers | {"modes": modes, "cuts": dict.fromkeys(numbers["cuts"], 0.0)}
-    environment = {"seconds": 1.0, "device": "cpu"}
-    results = [Result(folder_of(done[0]).run, changed, environment)]
-    claim = pruning_lenet._texts(results)["claims"][-1]
-    assert "clusters" in claim.published
-    assert (claim.verdict == "reproduced") is agrees
 
 
 def test_training_lowers_the_error_and_uses_no_test_image(tmp_path):

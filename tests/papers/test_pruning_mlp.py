@@ -11,7 +11,6 @@ from reports.seeds.pruning.mlp.pruning_mlp import (
     RATIO,
     accuracies_of,
     compare,
-    published,
 )
 from reports.seeds.pruning.track import Result
 from vcl_radial.errors import Diverged, UserError
@@ -72,12 +71,6 @@ def test_claims_are_decided_by_pairs_of_seeds(badam, vadam, seeds, verdict):
 def test_without_badam_there_is_no_evidence():
     result = Result(SimpleNamespace(method="vadam", seed=0), {RATIO: HIGH, MAGNITUDE: LOW}, {})
     assert set(compare(accuracies_of([result]))[1].values()) == {Verdict.NO_EVIDENCE}
-
-
-def test_the_published_notebook_has_the_same_shares_and_start_in_both_orders():
-    first, second = (group for _, group in published().groupby("order"))
-    assert first["share"].tolist() == second["share"].tolist()
-    assert first["accuracy"].iloc[0] == second["accuracy"].iloc[0]
 
 
 def test_data_that_are_not_there_are_said_in_one_line(tmp_path):

@@ -2,15 +2,17 @@
 
 import itertools
 import math
+from pathlib import Path
 
 import pandas as pd
 import pytest
 import torch
 
+from reports import pages
 from reports.price import measure as measuring
 from reports.price.carry import Model, carry, carry_radial, precisions
 from reports.price.measure import measure
-from reports.price.page import draw, page
+from reports.price.page import draw
 from reports.price.radial import RadialShape
 from reports.price.shapes import DIAGONAL, FULL, MOMENTS, blocks, low_rank
 from reports.price.tasks import LinearStream, LinearTask, Points, unit_vectors
@@ -18,6 +20,8 @@ from vcl_radial.methods.bayes_linear import Sums
 
 D, C, TASKS = 12, 3, 3
 WEIGHTS = torch.randn(D, C, generator=torch.Generator().manual_seed(7))
+
+TEMPLATE = Path(pages.__file__).parent / "price" / "README.md.jinja"
 
 
 def points(task, rows):
@@ -121,7 +125,7 @@ def test_the_picture_tells_radial_shapes_apart_and_has_no_dot_at_a_kl_of_0():
     assert len(looks) == 3
 
 
-def test_the_page_says_where_the_best_weight_is_and_its_tests_are_one_family():
+def test_the_page_says_where_the_best_weight_is_and_its_tests_are_one_family(tmp_path):
     scores = {"diagonal, KL(q||p)": {1: 60.0}, "full": {1: 80.0}}
     scores["radial by unit"] = {1: 20.0, 10: 30.0, 100: 25.0}
     scores["radial by unit, Eq. 44"] = {1: 20.0, 10: 21.0, 100: 41.0}
@@ -137,7 +141,8 @@ def test_the_page_says_where_the_best_weight_is_and_its_tests_are_one_family():
             for seed in range(8)
         ]
     )
-    text = page(lines)
+    lines.to_csv(tmp_path / "results.csv.gz", index=False)
+    (text,) = pages.render([TEMPLATE], tmp_path).values()
     assert "radial by unit 20.0, 30.0, 25.0 (weights 1, 10, 100)" in text
     assert "radial by unit, Eq. 44 21.0, 41.0 (weights 10, 100, the largest weight tried)" in text
     p = 3 * 2 / 2**8  # of three tests

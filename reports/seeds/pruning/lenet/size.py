@@ -9,9 +9,9 @@ hidden units.
 
 from __future__ import annotations
 
-import csv
 from dataclasses import dataclass
-from pathlib import Path
+
+from vcl_radial.reporting.rows import Rows
 
 KERNEL, CLASSES = 5, 10
 _POSITIONS = (24 * 24, 8 * 8)
@@ -28,6 +28,11 @@ class Architecture:
     conv2: int
     inputs: int
     hidden: int
+
+    @classmethod
+    def of(cls, row: Rows) -> Architecture:
+        """The architecture of a row with the columns `conv1, conv2, inputs, hidden`."""
+        return cls(*(int(row.number(name)) for name in cls.__annotations__))
 
     def __str__(self) -> str:
         """As in Table 2."""
@@ -62,23 +67,3 @@ class Architecture:
 
 WHOLE = Architecture(20, 50, 800, 500)
 """LeNet-5-Caffe."""
-
-
-@dataclass(frozen=True)
-class Published:
-    """A row of Table 2: rounded FLOPs and parameters, and the error in per cent."""
-
-    method: str
-    architecture: Architecture
-    flops: int
-    parameters: int
-    error: float
-
-
-def published() -> list[Published]:
-    """Table 2 of Oh et al. (2020), in its order."""
-    text = Path(__file__).with_name("published.csv").read_text(encoding="utf-8")
-    return [
-        Published(name, Architecture(*map(int, units)), int(flops), int(parameters), float(error))
-        for name, *units, flops, parameters, error in list(csv.reader(text.splitlines()))[1:]
-    ]

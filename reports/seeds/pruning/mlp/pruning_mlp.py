@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -16,7 +15,6 @@ from reports.seeds.pruning.mlp.pruning import SHARES
 from reports.seeds.pruning.track import Result, description_of, minutes, results_of
 from vcl_radial.metrics import mean_and_standard_error
 from vcl_radial.metrics.verdicts import verdict_of_parts, verdicts_of_family
-from vcl_radial.reporting.blocks import Column, Table, with_spread
 from vcl_radial.reporting.figures.drawing import DASHED, Curve, key_line, line, near_100, sheet
 
 RATIO, MAGNITUDE = "signal-to-noise", "magnitude"
@@ -36,18 +34,6 @@ _RIVALS = {"vadam": RATIO, "bbb": RATIO, "mc-dropout": MAGNITUDE}
 _CLAIMED_SHARES = [80, 90, 95]
 
 
-def published() -> pd.DataFrame:
-    """Accuracies in the notebook that the paper's authors published.
-
-    The file is github.com/skezle/BADAM, badam_weight_pruning.ipynb: one run with sigmoid units, 200
-    epochs, beta_2 = 0.999, dropout 0.2, no L2 penalty. The paper has Fig. 2 and no numbers.
-
-    Returns:
-        The columns `order, share, accuracy`, in per cent.
-    """
-    return pd.read_csv(Path(__file__).with_name("published.csv"))
-
-
 def analyse(setting: Setting) -> Analysis:
     """Train and prune the unfinished runs, and compare BAdam with the other methods."""
     results = results_of("pruning-mlp", list(RUN_METHODS), setting)
@@ -62,7 +48,6 @@ def analyse(setting: Setting) -> Analysis:
     return Analysis(
         curves=[*_mean_curves(means), *_seed_curves(accuracies)],
         figure=draw(means, len(seeds)),
-        tables=[_table(means, len(seeds))],
         **texts,
     )
 
@@ -187,25 +172,3 @@ def compare(accuracies: pd.DataFrame) -> tuple[dict[str, Any], dict[str, Rule]]:
         "ahead": f"; the mean of {' and '.join(ahead)} is higher somewhere" if ahead else "",
     }
     return numbers, {"order": order, "robust": verdict_of_parts(chain(*parts.values()))}
-
-
-def _table(means: pd.DataFrame, seeds: int) -> Table:
-    """Accuracies at the published shares, ours above the authors'."""
-    notebook = published()
-    shares = list(dict.fromkeys(notebook["share"]))
-    printed = means[means["share"].isin(shares)]
-    rows = [
-        [RUN_METHODS[method], order, *map(_cell, group["mean"], group["error"])]
-        for (order, method), group in _groups(printed, "order", "method")
-    ]
-    rows += [
-        ["BAdam, published notebook", order, *map(_cell, group["accuracy"])]
-        for (order,), group in _groups(notebook, "order")
-    ]
-    columns = [Column("method", is_text=True), Column("order", is_text=True)]
-    columns += [Column(f"{share:g} %") for share in shares]
-    return Table(columns, rows, f"Accuracy in per cent over the pruned share, {_spread(seeds)}:")
-
-
-def _cell(mean: float, error: float = float("nan")) -> str:
-    return with_spread(mean, error, 1)
