@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -11,12 +12,31 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from reports.papers.texts import read
+from vcl_radial.metrics import mean_and_standard_error
 from vcl_radial.reporting.figures.drawing import Curve, sheet
 
 
 def curve(panel: str, name: str, x: npt.ArrayLike, y: npt.ArrayLike) -> Curve:
     """A curve without a band, from arrays or sequences of numbers."""
     return Curve(panel, name, np.asarray(x).tolist(), np.asarray(y).tolist())
+
+
+def curve_of_means(
+    panel: str, name: str, x: Sequence[float], values: Iterable[Iterable[float]]
+) -> Curve:
+    """A curve of means over seeds, with a band of one standard error where there are several seeds.
+
+    Args:
+        panel: name of the panel.
+        name: name of the curve.
+        x: the positions.
+        values: the values of all seeds at each position.
+    """
+    means, errors = np.transpose([mean_and_standard_error(of_seeds) for of_seeds in values])
+    if np.isnan(errors).any():
+        return curve(panel, name, x, means)
+    low, high = (means - errors).tolist(), (means + errors).tolist()
+    return Curve(panel, name, list(x), means.tolist(), low, high)
 
 
 def sheet_of(module: str, **others: Any) -> AbstractContextManager[tuple[Figure, list[Axes]]]:

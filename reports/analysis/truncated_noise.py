@@ -11,7 +11,6 @@ untruncated Gaussian. The estimate of the NLL is biased, and less noisy: the noi
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -21,11 +20,11 @@ from torch.nn.functional import nll_loss
 
 from reports.analysis.fitting import Recipe, fit
 from reports.analysis.images import Images, load_images
+from reports.figures import curve_of_means
 from reports.papers.analysis import Analysis, Setting
 from reports.papers.picture import analysis
 from reports.papers.texts import listed
 from vcl_radial.likelihoods.predict import log_predictive, seeded_rng
-from vcl_radial.metrics import mean_and_standard_error
 from vcl_radial.metrics.verdicts import verdict_of_parts, verdicts_of_family
 from vcl_radial.nn import MLP, PosteriorSettings, posterior_blocks
 from vcl_radial.posteriors import Gaussian
@@ -105,7 +104,7 @@ def analyse(setting: Setting) -> Analysis:
         for index, panel in enumerate(gains):
             for field in Score._fields:
                 values = [[getattr(run[index], field) for run in runs] for runs in scores]
-                curves.append(_curve(f"{panel}: {field}", _name(n), thresholds, values))
+                curves.append(curve_of_means(f"{panel}: {field}", _name(n), thresholds, values))
             accuracies = [[runs[k][index].accuracy for runs in scores] for k in range(seeds)]
             curves += [
                 Curve(f"{panel}: accuracy, seed {k}", _name(n), list(thresholds), values)
@@ -187,15 +186,6 @@ def _score(network: nn.Module, images: Images, seed: int) -> Score:
     predictive = log_predictive(network, images.test_x, _PREDICTIVE, seed)
     right = (predictive.argmax(-1) == images.test_y).float().mean()
     return Score(100 * float(right), float(nll_loss(predictive, images.test_y)))
-
-
-def _curve(
-    panel: str, name: str, thresholds: Sequence[float], values: Sequence[Sequence[float]]
-) -> Curve:
-    pairs = [mean_and_standard_error(seed_values) for seed_values in values]
-    low = [mean - error for mean, error in pairs]
-    high = [mean + error for mean, error in pairs]
-    return Curve(panel, name, list(thresholds), [mean for mean, _ in pairs], low, high)
 
 
 def _name(samples: int) -> str:

@@ -24,7 +24,7 @@ from vcl_radial.reporting import markdown
 from vcl_radial.reporting.blocks import Table, with_spread
 from vcl_radial.reporting.figures.drawing import key_line, logarithmic
 from vcl_radial.reporting.figures.style import method_styles
-from vcl_radial.reporting.rows import Difference
+from vcl_radial.reporting.rows import Difference, Rows
 
 RESULTS = "results.csv.gz"
 """The table of a folder: the lines of `measure`, with command, settings, commit, processor and
@@ -151,16 +151,13 @@ def _rounded(value: float) -> str:
 
 def _differences(lines: pd.DataFrame, correct: Correction) -> dict[str, Difference]:
     """Scores of the full and the radial shapes minus the diagonal's score, in pairs of seeds."""
-    scores = chosen(lines, "two tasks").pivot(index="seed", columns="shape", values="score")
-    shapes = [FULL.name, *(radial.name for radial in RADIAL)] if DIAGONAL.name in scores else []
+    rows = Rows(chosen(lines, "two tasks"), "results", correct)
+    known, digits = rows.distinct("shape"), score_of(lines).decimals
+    shapes = [FULL.name, *(radial.name for radial in RADIAL)] if DIAGONAL.name in known else []
     return {
-        shape: Difference(
-            (scores[shape] - scores[DIAGONAL.name]).dropna().tolist(),
-            score_of(lines).decimals,
-            correct=correct,
-        )
+        shape: rows.difference("score", shape, DIAGONAL.name, digits, by="shape")
         for shape in shapes
-        if shape in scores
+        if shape in known
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -31,20 +31,9 @@ Batches = Iterator[tuple[Tensor, Tensor]]
 """Inputs `[n, ...]` and targets `[n]`."""
 
 
-class _Source(NamedTuple):
-    """The rows of a task sequence, and the features of the model.
-
-    Attributes:
-        score: name of the score.
-        outputs: number of outputs, C.
-        model: the model with `phi`, the features.
-        tasks: learned, held-out and test rows of every task.
-    """
-
-    score: str
-    outputs: int
-    model: Any
-    tasks: Sequence[tuple[Batches, Batches, Batches]]
+Source = tuple[str, int, Any, Sequence[tuple[Batches, Batches, Batches]]]
+"""Name of the score, number of outputs C, a model with the features `phi`, and of every task the
+learned, held-out and test rows."""
 
 
 def name_of(spec: Any) -> str:
@@ -60,13 +49,13 @@ def stream_of(spec: Any, data_dir: Path | None = None) -> LinearStream:
         UserError: the stream has one task, or a separate head for every task.
         DataError: a data file is missing or damaged.
     """
-    source = _SOURCES[spec.TRACK](spec, data_dir)
-    check(spec.benchmark, len(source.tasks))
-    tasks = [_task(source.model, source.outputs, *parts) for parts in source.tasks]
-    return LinearStream(name_of(spec), source.score, tasks)
+    score, outputs, model, rows = _SOURCES[spec.TRACK](spec, data_dir)
+    check(spec.benchmark, len(rows))
+    tasks = [_task(model, outputs, *parts) for parts in rows]
+    return LinearStream(name_of(spec), score, tasks)
 
 
-def _images(spec: Any, data_dir: Path | None) -> _Source:
+def _images(spec: Any, data_dir: Path | None) -> Source:
     from vcl_radial.tracks.continual.networks import make_network, stream_for
 
     stream = stream_for(spec.stream, spec.recipe, data_dir, spec.seed)
@@ -82,10 +71,10 @@ def _images(spec: Any, data_dir: Path | None) -> _Source:
         (part(task, "train"), part(task, "validation"), part(task, "test"))
         for task in range(len(stream.task_names))
     ]
-    return _Source("accuracy", stream.n_classes, model, tasks)
+    return "accuracy", stream.n_classes, model, tasks
 
 
-def _table(spec: Any, data_dir: Path | None) -> _Source:
+def _table(spec: Any, data_dir: Path | None) -> Source:
     from vcl_radial.tracks.networks import network_of_rows
     from vcl_radial.tracks.regression.data import load_data
     from vcl_radial.tracks.regression.sequence import slices
@@ -108,10 +97,10 @@ def _table(spec: Any, data_dir: Path | None) -> _Source:
         )
         for held_out, learned in parts
     ]
-    return _Source("rmse", 1, model, tasks)
+    return "rmse", 1, model, tasks
 
 
-def _photographs(spec: Any, data_dir: Path | None) -> _Source:
+def _photographs(spec: Any, data_dir: Path | None) -> Source:
     """The features come from a network that was trained on the first site (`FEATURES`)."""
     from vcl_radial.data.fundus import evaluation_batches
     from vcl_radial.data.fundus.table import GRADES
@@ -121,6 +110,7 @@ def _photographs(spec: Any, data_dir: Path | None) -> _Source:
     from vcl_radial.tracks.retinopathy.training import Sites, targets, trainer_of
 
     sites = prepare(spec.needed, data_dir)
+    check(spec.benchmark, len(sites))  # before the body is trained
     (naive,) = planning.plan(spec.benchmark, ["naive"], [spec.seed], {})
     trainer = trainer_of(naive.recipe, sites[0].data.size, spec.seed)
     trainer.fit(Sites(naive.recipe, sites[:1], spec.seed))
@@ -134,18 +124,12 @@ def _photographs(spec: Any, data_dir: Path | None) -> _Source:
         )
         return ((batch.x, batch.y) for batch in batches)
 
-    tasks = [
-        (
-            part(site, site.split.train),
-            part(site, site.split.validation),
-            part(site, site.split.test),
-        )
-        for site in sites
-    ]
-    return _Source("auc", len(GRADES), model, tasks)
+    splits = [(site, site.split) for site in sites]
+    tasks = [(part(s, r.train), part(s, r.validation), part(s, r.test)) for s, r in splits]
+    return "auc", len(GRADES), model, tasks
 
 
-_SOURCES: dict[str, Callable[[Any, Path | None], _Source]] = {
+_SOURCES: dict[str, Callable[[Any, Path | None], Source]] = {
     "continual": _images,
     "regression": _table,
     "retinopathy": _photographs,

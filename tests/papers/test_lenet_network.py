@@ -6,7 +6,7 @@ from reports.seeds.pruning.lenet.network import (
     BayesianLeNet,
     Kept,
     PointLeNet,
-    PrunedLeNet,
+    pruned_logits,
 )
 from reports.seeds.pruning.settings import LeNetRecipe
 from vcl_radial.nn import kl_divergence
@@ -44,7 +44,7 @@ def some(share, seed=1):
 @pytest.mark.parametrize("share", [0.1, 0.5, 1.0])
 def test_leaving_units_out_is_setting_them_to_zero(point, share):
     x, kept = torch.randn(7, 1, 28, 28), some(share)
-    pruned = PrunedLeNet(layers_of(point), kept)(x)
+    pruned = pruned_logits(layers_of(point), kept, x)
     torch.testing.assert_close(pruned, without(point, kept)(x), rtol=1e-4, atol=1e-4)
 
 
@@ -69,7 +69,7 @@ def test_a_bayesian_network_starts_at_the_point_estimates_and_scatters_about_the
         torch.testing.assert_close(bias, expected.bias)
     x = torch.randn(5, 1, 28, 28)
     everything = Kept(*(torch.ones(n).bool() for n in (20, 50, 800, 500)))
-    centre = PrunedLeNet(network.means(), everything)(x)
+    centre = pruned_logits(network.means(), everything, x)
     torch.testing.assert_close(centre, point(x), rtol=1e-2, atol=1e-2)
     with torch.no_grad():
         draws = torch.stack([network(x) for _ in range(40)])

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from reports.seeds.pruning.lenet import size as lenet
-from reports.seeds.pruning.lenet.network import Kept, PointLeNet, PrunedLeNet
+from reports.seeds.pruning.lenet.network import Kept, PointLeNet, pruned_logits
 from reports.seeds.pruning.lenet.size import WHOLE, Architecture
 from vcl_radial.reporting.rows import Rows
 
@@ -30,13 +30,17 @@ def test_the_whole_network_has_these_parameters_and_flops():
 
 
 def test_a_pruned_network_has_the_parameters_of_its_architecture():
+    """The weights and biases that move an output."""
     torch.manual_seed(0)
     whole = PointLeNet()
+    for parameter in whole.parameters():
+        torch.nn.init.uniform_(parameter, 0.1, 0.2)
     layers = {name: (layer.weight, layer.bias) for name, layer in whole.named_children()}
     kept = Kept(*(torch.rand(n) < 0.3 for n in (20, 50, 800, 500)))
-    pruned = PrunedLeNet(layers, kept)
-    floating = [b for b in pruned.buffers() if b.is_floating_point()]
-    assert sum(b.numel() for b in floating) == kept.architecture.parameters
+    # Each pixel has its own images, so that no position of a maximum is the largest in all.
+    pruned_logits(layers, kept, torch.rand(64, 1, 28, 28)).sum().backward()
+    moving = sum(int((p.grad != 0).sum()) for p in whole.parameters())
+    assert moving == kept.architecture.parameters
 
 
 @pytest.mark.parametrize("method", ["BC-GNJ", "BC-GHS", "GD"])

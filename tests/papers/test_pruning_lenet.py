@@ -1,4 +1,5 @@
 import json
+from functools import partial
 
 import pytest
 import torch
@@ -6,7 +7,7 @@ import torch
 from reports.papers.analysis import Setting
 from reports.seeds.pruning.lenet import pruning_lenet
 from reports.seeds.pruning.lenet import training as lenet_training
-from reports.seeds.pruning.lenet.network import Kept, PrunedLeNet
+from reports.seeds.pruning.lenet.network import Kept, pruned_logits
 from reports.seeds.pruning.lenet.training import LeNetTraining, load_images
 from reports.seeds.pruning.settings import LeNetRecipe, LeNetSpec
 from vcl_radial.errors import UserError
@@ -89,7 +90,7 @@ def test_training_lowers_the_error_and_uses_no_test_image(tmp_path):
     errors = []
     for epochs in (1, 3):
         network = trained(folder_of(tmp_path, epochs=epochs), {"train": images["train"]})
-        whole = PrunedLeNet(network.means(), Kept.whole())
+        whole = partial(pruned_logits, network.means(), Kept.whole())
         errors.append(lenet_training.error(whole, *images["validation"]))
     assert errors[1] < errors[0] < 90
 

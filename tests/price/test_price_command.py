@@ -9,6 +9,7 @@ from reports.__main__ import main
 from reports.price import measure
 from reports.price.command import _command
 from reports.price.sequences import plan
+from reports.price.streams import stream_of
 from vcl_radial.cli.arguments import DONE, FAILED, parse_setting
 from vcl_radial.errors import UserError
 
@@ -108,11 +109,9 @@ def test_other_features_and_another_stream_want_another_folder(tmp_path, capsys)
         ("diabetes-sequence", {"options.features": "first-task-body"}, "options.features"),
     ],
 )
-def test_what_is_no_sequence_of_a_linear_model_is_refused_before_its_data_are_read(
-    benchmark, settings, key
-):
+def test_what_is_no_sequence_of_a_linear_model_is_refused(benchmark, settings, key):
     with pytest.raises(UserError) as error:
-        plan([benchmark], [0], settings)
+        stream_of(plan([benchmark], [0], settings)[0])
     assert error.value.key == key
 
 

@@ -66,10 +66,6 @@ class Pruning(Track[PruningSpec]):
         value = Result.of(folder).numbers.get(objective)
         return None if value is None else float(value)
 
-    def chance(self, folder: RunFolder[PruningSpec]) -> float | None:
-        """The error of a guess among ten classes."""
-        return 90.0
-
     def epochs(self, run: PruningSpec) -> int:
         """Number of epochs in the recipe."""
         return int(run.recipe.epochs)

@@ -102,38 +102,15 @@ class Kept:
         return Architecture(*(int(getattr(self, name).sum()) for name in SETS))
 
 
-class PrunedLeNet(nn.Module):
-    """LeNet-5 without the units that are left out, and without their biases.
+def pruned_logits(layers: Mapping[str, Layer], kept: Kept, x: Tensor) -> Tensor:
+    """Logits `[B, 10]` of images `[B, 1, 28, 28]`, from the kept units alone.
 
     Args:
         layers: weight and bias of each layer of the whole network.
-        kept: the units that are kept.
+        kept: the units that are kept; the outputs of the others are 0.
+        x: the images.
     """
-
-    def __init__(self, layers: Mapping[str, Layer], kept: Kept) -> None:
-        super().__init__()
-        every_class = torch.ones(CLASSES, dtype=torch.bool)
-        outputs_and_inputs = {
-            "conv1": (kept.conv1, torch.ones(1, dtype=torch.bool)),
-            "conv2": (kept.conv2, kept.conv1),
-            "fc1": (kept.hidden, kept.inputs),
-            "fc2": (every_class, kept.hidden),
-        }
-        for name, (outputs, inputs) in outputs_and_inputs.items():
-            weight, bias = layers[name]
-            assert bias is not None
-            rows, columns = outputs.to(weight.device), inputs.to(weight.device)
-            self.register_buffer(f"{name}_weight", weight[rows][:, columns])
-            self.register_buffer(f"{name}_bias", bias[rows])
-        # Positions of the kept inputs among the outputs of the kept filters.
-        usable = kept.inputs.view(len(kept.conv2), -1)[kept.conv2].flatten()
-        self.register_buffer("positions", usable.nonzero().flatten().to(layers["fc1"][0].device))
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Logits `[B, 10]` of images `[B, 1, 28, 28]`."""
-        buffers = dict(self.named_buffers())
-        for name in ("conv1", "conv2"):
-            x = max_pool2d(conv2d(x, buffers[f"{name}_weight"], buffers[f"{name}_bias"]), 2)
-        x = x.flatten(1).index_select(1, buffers["positions"])
-        x = relu(linear(x, buffers["fc1_weight"], buffers["fc1_bias"]))
-        return linear(x, buffers["fc2_weight"], buffers["fc2_bias"])
+    x = max_pool2d(conv2d(x, *layers["conv1"]), 2) * kept.conv1.to(x)[:, None, None]
+    x = max_pool2d(conv2d(x, *layers["conv2"]), 2).flatten(1) * kept.inputs.to(x)
+    x = relu(linear(x, *layers["fc1"])) * kept.hidden.to(x)
+    return linear(x, *layers["fc2"])

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.functional import interpolate
 
 import vcl_radial as vr
 from reports.seeds.pruning.lenet.modes import all_log_modes, choose_cuts, scores, units_above
-from reports.seeds.pruning.lenet.network import BayesianLeNet, Kept, PointLeNet, PrunedLeNet
+from reports.seeds.pruning.lenet.network import BayesianLeNet, Kept, PointLeNet, pruned_logits
 from reports.seeds.pruning.settings import LeNetData, LeNetRecipe
 from reports.seeds.pruning.training import PruningTraining
 from vcl_radial.data.streams.datasets import load_dataset
@@ -95,7 +97,7 @@ def prune(network: BayesianLeNet, recipe: LeNetRecipe, images: Images) -> dict[s
     strengths = scores(modes)
 
     def wrong(kept: Kept, part: str) -> float:
-        return error(PrunedLeNet(layers, kept), *images[part])
+        return error(partial(pruned_logits, layers, kept), *images[part])
 
     cuts = choose_cuts(strengths, lambda kept: wrong(kept, "validation"), recipe.tolerance)
     kept = units_above(strengths, cuts)
@@ -115,7 +117,7 @@ def prune(network: BayesianLeNet, recipe: LeNetRecipe, images: Images) -> dict[s
 
 
 @torch.no_grad()
-def error(network: nn.Module, x: Tensor, y: Tensor) -> float:
+def error(network: Callable[[Tensor], Tensor], x: Tensor, y: Tensor) -> float:
     """The share of the images `[N, 1, 28, 28]` that is put into a wrong class, in per cent."""
     parts = zip(torch.split(x, _AT_A_TIME), torch.split(y, _AT_A_TIME), strict=True)
     return 100 * sum(int((network(x).argmax(1) != y).sum()) for x, y in parts) / len(y)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any
 
 import pandas as pd
 from matplotlib.figure import Figure
 
+from reports.figures import curve_of_means
 from reports.papers.analysis import Analysis, Setting
 from reports.papers.texts import Rule, fill
 from reports.seeds.pruning.mlp.pruning import SHARES
 from reports.seeds.pruning.track import Result, description_of, minutes, results_of
-from vcl_radial.metrics import mean_and_standard_error
 from vcl_radial.metrics.verdicts import verdict_of_parts, verdicts_of_family
 from vcl_radial.reporting.figures.drawing import DASHED, Curve, key_line, line, near_100, sheet
 
@@ -38,18 +38,15 @@ def analyse(setting: Setting) -> Analysis:
     """Train and prune the unfinished runs, and compare BAdam with the other methods."""
     results = results_of("pruning-mlp", list(RUN_METHODS), setting)
     accuracies = accuracies_of(results)
-    means = over_seeds(accuracies)
     run, seeds = results[0].run, sorted({result.run.seed for result in results})
     compared, rules = compare(accuracies)
     origin = {"data": run.data, "recipe": run.recipe, "minutes": minutes(results), "seeds": seeds}
     texts = fill(__file__, compared | origin, rules)
     described = [(label, description_of(name)) for name, label in _named(accuracies).items()]
     texts["settings"][-1:-1] = described  # before the seeds
-    return Analysis(
-        curves=[*_mean_curves(means), *_seed_curves(accuracies)],
-        figure=draw(means, len(seeds)),
-        **texts,
-    )
+    curves = mean_curves(accuracies)
+    figure = draw(curves, _named(accuracies), len(seeds))
+    return Analysis(curves=[*curves, *_seed_curves(accuracies)], figure=figure, **texts)
 
 
 def accuracies_of(results: Sequence[Result]) -> pd.DataFrame:
@@ -66,15 +63,6 @@ def accuracies_of(results: Sequence[Result]) -> pd.DataFrame:
     return pd.concat(tables)
 
 
-def over_seeds(accuracies: pd.DataFrame) -> pd.DataFrame:
-    """Columns `order, method, share, mean, error`: mean and standard error over seeds."""
-    rows = [
-        (*key, *mean_and_standard_error(group["accuracy"]))
-        for key, group in _groups(accuracies, "order", "method", "share")
-    ]
-    return pd.DataFrame(rows, columns=["order", "method", "share", "mean", "error"])
-
-
 def _groups(table: pd.DataFrame, *columns: str) -> Any:
     """Tuples of values of columns with their rows, in the order of the table."""
     return table.groupby(list(columns), sort=False)
@@ -86,17 +74,13 @@ def _named(accuracies: pd.DataFrame) -> dict[str, str]:
     return {name: label for name, label in RUN_METHODS.items() if name in present}
 
 
-def _mean_curves(means: pd.DataFrame) -> list[Curve]:
+def mean_curves(accuracies: pd.DataFrame) -> list[Curve]:
     """Mean accuracy over the pruned share; the band is the standard error of several seeds."""
-    curves = []
-    for (order, method), group in _groups(means, "order", "method"):
-        mean, error = group["mean"], group["error"]
-        curve = Curve(order, method, SHARES, mean.tolist())
-        if error.notna().all():
-            low, high = (mean - error).tolist(), (mean + error).tolist()
-            curve = Curve(order, method, SHARES, mean.tolist(), low, high)
-        curves.append(curve)
-    return curves
+    return [
+        curve_of_means(order, method, SHARES, (values for _, values in by_share["accuracy"]))
+        for (order, method), group in _groups(accuracies, "order", "method")
+        for by_share in [group.groupby("share", sort=False)]
+    ]
 
 
 def _seed_curves(accuracies: pd.DataFrame) -> list[Curve]:
@@ -107,27 +91,22 @@ def _seed_curves(accuracies: pd.DataFrame) -> list[Curve]:
     ]
 
 
-def _spread(seeds: int) -> str:
-    return f"mean and standard error over {seeds} seeds" if seeds > 1 else "one seed"
-
-
-def draw(means: pd.DataFrame, seeds: int) -> Figure:
+def draw(curves: Sequence[Curve], labels: Mapping[str, str], seeds: int) -> Figure:
     """Accuracy in both orders, with the last tenth of the shares spread out."""
     looks = {m: DASHED if m == "radial" else "-" for m in RUN_METHODS}
+    spread = f"mean and standard error over {seeds} seeds" if seeds > 1 else "one seed"
+    key = [key_line(text, _COLOURS[m], linestyle=looks[m]) for m, text in labels.items()]
     with sheet(
         "An MLP pruned by signal-to-noise ratio",
-        ["test accuracy without retraining", _spread(seeds)],
+        ["test accuracy without retraining", spread],
         ["By |mean| / sigma", "By |mean| alone"],
         per_line=2,
         width=2.75,
         height=2.2,
-        key=[
-            key_line(label, _COLOURS[name], linestyle=looks[name])
-            for name, label in _named(means).items()
-        ],
+        key=key,
     ) as (figure, panels):
         axes_of = dict(zip((RATIO, MAGNITUDE), panels, strict=True))
-        for curve in _mean_curves(means):
+        for curve in curves:
             line(axes_of[curve.panel], curve, _COLOURS[curve.name], linestyle=looks[curve.name])
         for axes in panels:
             near_100(axes, "x")
