@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import fields
 
 from reports.papers.analysis import Setting
 from reports.papers.catalogue import check_options, figures, members, pages
@@ -14,6 +15,7 @@ from vcl_radial.cli.arguments import (
     Parser,
     add_data_dir,
     add_device,
+    add_list,
     add_out,
     add_settings,
     count,
@@ -55,14 +57,7 @@ def parser(program: str) -> Parser:
     runs.add_argument(
         "--seeds", metavar="N", type=count, default=3, help="number of seeds (default: 3)"
     )
-    runs.add_argument(
-        "--method",
-        dest="methods",
-        metavar="NAME",
-        nargs="+",
-        default=[],
-        help="the methods (default: all)",
-    )
+    add_list(runs, "--method", dest="methods", metavar="NAME", help="the methods (default: all)")
     runs.add_argument(
         "--jobs",
         metavar="N",
@@ -99,19 +94,10 @@ def _papers(options: argparse.Namespace) -> int:
         quick=options.quick,
         set=options.settings,
     )
-    setting = Setting(
-        seed=options.seed,
-        quick=options.quick,
-        data_dir=options.data_dir,
-        say=lambda line: print(f"  {line}", flush=True),
-        command=command,
-        seeds=options.seeds,
-        methods=options.methods,
-        settings=settings_of(options),
-        out=options.out,
-        device=usable_device(options.device),
-        jobs=options.jobs,
-    )
+    given = {f.name: getattr(options, f.name) for f in fields(Setting) if hasattr(options, f.name)}
+    given |= {"settings": settings_of(options), "command": command}
+    given |= {"device": usable_device(options.device)}
+    setting = Setting(**given, say=lambda line: print(f"  {line}", flush=True))
     check_options(names, setting)
     try:
         compute_all(names, options.to, setting)

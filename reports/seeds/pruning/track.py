@@ -18,9 +18,9 @@ from vcl_radial.errors import DataError, UserError
 from vcl_radial.files.reading import read_json
 from vcl_radial.reporting.blocks import Section, Table, Text
 from vcl_radial.runs import catalogue, environment, planning
+from vcl_radial.runs.command import perform_command
 from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.folder import ENVIRONMENT, RunFolder
-from vcl_radial.runs.runner import perform
 from vcl_radial.runs.track import Objective, Track
 from vcl_radial.runs.training import Step
 
@@ -150,19 +150,22 @@ def results_of(figure: str, methods: Sequence[str], setting: Setting) -> list[Re
         UserError: a setting or the data are wrong, or no run could be finished.
     """
     quick = {"data.dataset": "digits", "epochs": 2} if setting.quick else {}
-    runs = runs_of(
-        figure,
-        [method for method in methods if method in (setting.methods or methods)],
+    done = perform_command(
+        str(_HERE / f"{figure}.toml"),
+        [_method(method) for method in methods if method in (setting.methods or methods)],
         range(setting.seed, setting.seed + (1 if setting.quick else setting.seeds)),
         {**quick, **setting.settings},
+        out=setting.out,
+        jobs=setting.jobs,
+        device=setting.device,
+        data_dir=setting.data_dir,
     )
-    context = RunContext(setting.out, setting.data_dir, setting.device, command=setting.command)
-    faults = [end for end in perform(runs, context, setting.jobs) if end.fault is not None]
-    for end in faults:
+    for end in done.failures:
         print(f"reports: {end.run.label}: {end.fault}", file=sys.stderr)
-    finished = [folder for run in runs if (folder := RunFolder(context.out, run)).finished()]
+    folders = [RunFolder(setting.out, run) for run in done.runs]
+    finished = [folder for folder in folders if folder.finished()]
     if not finished:
-        raise UserError(f"{figure}: no run was finished; the first: {faults[0].fault}")
+        raise UserError(f"{figure}: no run was finished; the first: {done.failures[0].fault}")
     return [Result.of(folder) for folder in finished]
 
 

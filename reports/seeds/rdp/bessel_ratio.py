@@ -50,8 +50,6 @@ RATIO = Comparison(
     dashed=THEOREM_2,
     orders=(1, 10, 100, 500, 1000),
     value="ratio",
-    error="relative error",
-    unit="ratio",
     least=1e-17,
     relative=True,
 )

@@ -39,10 +39,8 @@ class Comparison:
         dashed: the function whose line is dashed.
         orders: orders v at which the functions are compared.
         value: name of the computed value, for the panels of values.
-        error: name of the error, for the panels of errors.
-        unit: label of the axis of values.
         least: the smallest drawn error; smaller errors are drawn there.
-        relative: whether errors are relative.
+        relative: whether errors are relative; otherwise they are in nats.
     """
 
     exact: Function
@@ -51,10 +49,13 @@ class Comparison:
     dashed: str
     orders: Sequence[int]
     value: str
-    error: str
-    unit: str
     least: float
     relative: bool
+
+    @property
+    def error(self) -> str:
+        """The name of the error, for the panels of errors."""
+        return "relative error" if self.relative else "error (nats)"
 
     def curves(self, setting: Setting) -> list[Curve]:
         """Values by mpmath, and finite values and errors of every function."""
@@ -126,6 +127,6 @@ class Comparison:
                 logarithmic(above, "x", ticks=4)
                 below.set(xlabel="z", ylim=(self.least, most), xlim=(0.1, 1e4))
                 logarithmic(below, "xy", ticks=4)
-            panels[0].set_ylabel(self.unit)
+            panels[0].set_ylabel(self.value if self.relative else "nats")
             panels[n].set_ylabel(self.error)
         return figure

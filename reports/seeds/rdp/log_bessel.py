@@ -64,8 +64,6 @@ LOG = Comparison(
     dashed=PIECES,
     orders=ORDERS,
     value="log I_v",
-    error="error (nats)",
-    unit="nats",
     least=1e-14,
     relative=False,
 )
