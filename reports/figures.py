@@ -21,6 +21,27 @@ def curve(panel: str, name: str, x: npt.ArrayLike, y: npt.ArrayLike) -> Curve:
     return Curve(panel, name, np.asarray(x).tolist(), np.asarray(y).tolist())
 
 
+def curve_with_errors(
+    panel: str, name: str, x: npt.ArrayLike, values: Sequence[tuple[float, float]]
+) -> Curve:
+    """A curve of pairs of a value and its standard error, with a band of two standard errors.
+
+    The band ends at a tenth of a value, as a logarithmic axis cannot show one that reaches 0.
+    """
+    y, errors = np.transpose(values)
+    low, high = np.maximum(y - 2 * errors, y / 10).tolist(), (y + 2 * errors).tolist()
+    return Curve(panel, name, np.asarray(x).tolist(), y.tolist(), low, high)
+
+
+def histogram(
+    panel: str, name: str, values: npt.ArrayLike, edges: npt.NDArray[np.float64]
+) -> Curve:
+    """The density of values in bars with these edges, at their middles."""
+    counts, _ = np.histogram(values, edges)
+    density = counts / (np.size(values) * np.diff(edges))
+    return curve(panel, name, (edges[1:] + edges[:-1]) / 2, density)
+
+
 def curve_of_means(
     panel: str, name: str, x: Sequence[float], values: Iterable[Iterable[float]]
 ) -> Curve:

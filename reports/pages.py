@@ -45,7 +45,7 @@ SHARED = Path(__file__).parent / "papers"
 
 def _claims(claims: Sequence[Mapping[str, Any]]) -> str:
     """The claims of a record as a table."""
-    made = [Claim(**claim | {"verdict": verdicts.Verdict(claim["verdict"])}) for claim in claims]
+    made = [Claim(**{**claim, "verdict": verdicts.Verdict(claim["verdict"])}) for claim in claims]
     return markdown.table(claims_table(made))
 
 

@@ -6,10 +6,19 @@ import math
 from collections.abc import Callable, Sequence
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+
+from vcl_radial.likelihoods.objectives import categorical_nll
+from vcl_radial.nn import posterior_blocks
 
 Gradient = Callable[[], Sequence[Tensor]]
 """A function that draws the weights and returns the gradient, a tensor for each parameter."""
+
+
+def nll_gradient(network: nn.Module, x: Tensor, y: Tensor) -> Gradient:
+    """The gradient of the NLL of a batch in all means, under one draw of the weights."""
+    means = [block.mean for block in posterior_blocks(network, [0])]
+    return lambda: torch.autograd.grad(categorical_nll(network(x), y), means)
 
 
 def gradient_variance(gradient: Gradient, pairs: int) -> tuple[float, float]:

@@ -14,11 +14,11 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
-from reports.analysis.gradient_noise import gradient_variance
+from reports.analysis.gradient_noise import gradient_variance, nll_gradient
+from reports.figures import curve_with_errors
 from reports.papers.analysis import Analysis, Setting
 from reports.papers.picture import analysis
 from reports.papers.texts import listed
-from vcl_radial.likelihoods.objectives import categorical_nll
 from vcl_radial.likelihoods.predict import seeded_rng
 from vcl_radial.nn import (
     PointConv2d,
@@ -87,10 +87,7 @@ def nll_variance(
     with torch.no_grad():
         for block in blocks:
             block.rho.fill_(inverse_softplus(scale(block)))
-    means = [block.mean for block in blocks]
-    return gradient_variance(
-        lambda: torch.autograd.grad(categorical_nll(network(x), y), means), pairs
-    )
+    return gradient_variance(nll_gradient(network, x, y), pairs)
 
 
 def analyse(setting: Setting) -> Analysis:
@@ -103,7 +100,7 @@ def analyse(setting: Setting) -> Analysis:
             scales = {_SIGMA: equal_sigma} | ({_NOISE: equal_noise} if name == "radial" else {})
             for panel, scale in scales.items():
                 values = _measure(C, name, [scale(noise) for noise in noises], setting)
-                curves.append(_curve(panel, _name(name, C), noises, values))
+                curves.append(curve_with_errors(panel, _name(name, C), noises, values))
         # A Gaussian's sigma is its noise per weight.
         gaussian = find(curves, _SIGMA, _name("gaussian", C))
         curves.append(replace(gaussian, panel=_NOISE))
@@ -160,15 +157,6 @@ def _measure(
         x = torch.randn(IMAGES, channels, SIDE, SIDE).relu()
         y = torch.randint(CLASSES, (IMAGES,))
         return [nll_variance(network, x, y, scale, _PAIRS[channels]) for scale in scales]
-
-
-def _curve(
-    panel: str, name: str, x: Sequence[float], values: Sequence[tuple[float, float]]
-) -> Curve:
-    # A logarithmic axis cannot show a band that reaches 0.
-    low = [max(value - 2 * error, value / 10) for value, error in values]
-    high = [value + 2 * error for value, error in values]
-    return Curve(panel, name, list(x), [value for value, _ in values], low, high)
 
 
 def _name(family: str, channels: int) -> str:

@@ -20,6 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from reports.figures import curve_with_errors
 from reports.papers.analysis import Analysis, Setting
 from reports.papers.picture import analysis
 from vcl_radial.posteriors import Gaussian, Posterior, Radial, RadialEq44
@@ -158,18 +159,15 @@ def analyse(setting: Setting) -> Analysis:
 
 def _monte_carlo(sampled: int, draws: int) -> list[Curve]:
     """Deviation of one draw's KL, and variance of its gradient, by draws and in closed form."""
-    deviations, noises, errors = [], [], []
+    deviations, noises = [], []
     for m in _SHIFTS:
         values, squares = estimate(sampled, m, draws)
         deviations.append(float(values.std()) / sampled)
-        noises.append(float(squares.mean()))
-        errors.append(2 * float(squares.std()) / math.sqrt(draws))
-    pairs = list(zip(noises, errors, strict=True))
-    low = [max(noise - error, noise / 10) for noise, error in pairs]
+        noises.append((float(squares.mean()), float(squares.std()) / math.sqrt(draws)))
     grid = np.geomspace(_SHIFTS[0], _SHIFTS[-1], 100).tolist()
     return [
         Curve(_VALUE, "draws", _SHIFTS, deviations),
-        Curve(_GRADIENT, "draws", _SHIFTS, noises, low, [sum(pair) for pair in pairs]),
+        curve_with_errors(_GRADIENT, "draws", _SHIFTS, noises),
         Curve(_GRADIENT, "closed form", grid, [gradient_noise(sampled, m) for m in grid]),
     ]
 

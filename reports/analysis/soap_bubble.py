@@ -18,6 +18,7 @@ import torch
 from scipy import stats
 from torch import Tensor
 
+from reports.figures import curve, histogram
 from reports.papers.analysis import Analysis, Setting
 from reports.papers.picture import analysis
 from reports.papers.texts import listed
@@ -149,37 +150,29 @@ def _densities(draws: int) -> list[Curve]:
     wide = np.linspace(0, 3, _GRID)
     fine = np.unique(np.concatenate([wide, np.linspace(0.97, 1.03, _GRID)]))
     return [
-        Curve(_EQUAL_SIGMA, "Gaussian", shell.tolist(), gaussian_density(shell, D).tolist()),
-        Curve(_EQUAL_SIGMA, "radial", near.tolist(), radial_density(near).tolist()),
+        curve(_EQUAL_SIGMA, "Gaussian", shell, gaussian_density(shell, D)),
+        curve(_EQUAL_SIGMA, "radial", near, radial_density(near)),
         _histogram(_EQUAL_SIGMA, "Gaussian, draws", gaussian, 0.35),
         _histogram(_EQUAL_SIGMA, "radial, draws", radial, 0.35),
         # In units of sqrt(D) tau, which is the radial posterior's sigma.
-        Curve(
-            _EQUAL_NOISE,
-            "Gaussian",
-            fine.tolist(),
-            (root * gaussian_density(root * fine, D)).tolist(),
-        ),
-        Curve(_EQUAL_NOISE, "radial", wide.tolist(), radial_density(wide).tolist()),
+        curve(_EQUAL_NOISE, "Gaussian", fine, root * gaussian_density(root * fine, D)),
+        curve(_EQUAL_NOISE, "radial", wide, radial_density(wide)),
         _histogram(_EQUAL_NOISE, "radial, draws", radial, 0.15),
     ]
 
 
 def _histogram(panel: str, name: str, values: npt.NDArray[np.float64], width: float) -> Curve:
     first = width * math.floor(values.min() / width)
-    edges = np.arange(first, values.max() + width, width)
-    density, _ = np.histogram(values, edges, density=True)
-    return Curve(panel, name, ((edges[1:] + edges[:-1]) / 2).tolist(), density.tolist())
+    return histogram(panel, name, values, np.arange(first, values.max() + width, width))
 
 
 def _parts() -> list[Curve]:
     """Fig. 8: volume r^(D-1), the inverse of exp(-r^2/2), and the density, all at D = 10."""
     r = np.linspace(0.02, 6, _GRID)
-    volume, inverse = r ** (FIG_8 - 1), np.exp(r**2 / 2)
     return [
-        Curve(_PARTS, "volume, r⁹", r.tolist(), volume.tolist()),
-        Curve(_PARTS, "1 / exp(−r²/2)", r.tolist(), inverse.tolist()),
-        Curve(_PARTS, "density of r", r.tolist(), gaussian_density(r, FIG_8).tolist()),
+        curve(_PARTS, "volume, r⁹", r, r ** (FIG_8 - 1)),
+        curve(_PARTS, "1 / exp(−r²/2)", r, np.exp(r**2 / 2)),
+        curve(_PARTS, "density of r", r, gaussian_density(r, FIG_8)),
     ]
 
 

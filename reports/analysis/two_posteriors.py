@@ -6,7 +6,7 @@ run. The runs are made once for both figures.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from reports.analysis.fitting import Recipe, fit
-from reports.analysis.gradient_noise import gradient_variance
+from reports.analysis.gradient_noise import gradient_variance, nll_gradient
 from reports.analysis.images import Images, load_eyes
 from reports.papers.analysis import Setting
 from reports.papers.texts import Undecided, of_one_run
@@ -155,13 +155,8 @@ def measure(network: nn.Module, images: Images, batch_size: int, epoch: int, see
         seed: seed of the draws.
     """
     x, y, blocks = images.train_x, images.train_y, posterior_blocks(network, [0])
-    means = [block.mean for block in blocks]
-
-    def gradient() -> Sequence[Tensor]:
-        loss = categorical_nll(network(x[:batch_size]), y[:batch_size])
-        return torch.autograd.grad(loss, means)
-
     with seeded_rng(seed, x.device):
+        gradient = nll_gradient(network, x[:batch_size], y[:batch_size])
         variance, _ = gradient_variance(gradient, _PAIRS)
         with torch.no_grad():
             logits = torch.stack([network(x) for _ in range(_DRAWS)])

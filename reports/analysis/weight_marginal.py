@@ -22,6 +22,7 @@ import torch
 from scipy import integrate, stats
 
 from reports.analysis.soap_bubble import in_blocks
+from reports.figures import curve, histogram
 from reports.papers.analysis import Analysis, Setting
 from reports.papers.picture import analysis
 from reports.papers.texts import listed
@@ -124,13 +125,10 @@ def _densities(samples: npt.NDArray[np.float64], points: int) -> list[Curve]:
     # The grid is fine near the pole, but excludes it.
     half = np.concatenate([np.geomspace(1e-4, 0.05, points // 4), np.linspace(0.055, 3, points)])
     x = np.concatenate([-half[::-1], half])
-    edges = np.linspace(-3, 3, 121)
-    counts, _ = np.histogram(samples, edges)
-    share = counts / (len(samples) * np.diff(edges))
     return [
-        Curve(_DENSITY, "radial", x.tolist(), [density(w, FIG_9) for w in x]),
-        Curve(_DENSITY, _NORMAL, x.tolist(), stats.norm.pdf(x).tolist()),
-        Curve(_DENSITY, "radial, draws", ((edges[1:] + edges[:-1]) / 2).tolist(), share.tolist()),
+        curve(_DENSITY, "radial", x, [density(w, FIG_9) for w in x]),
+        curve(_DENSITY, _NORMAL, x, stats.norm.pdf(x)),
+        histogram(_DENSITY, "radial, draws", samples, np.linspace(-3, 3, 121)),
     ]
 
 

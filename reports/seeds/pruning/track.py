@@ -116,7 +116,7 @@ class Result:
     environment: Mapping[str, Any]
 
     @classmethod
-    def of(cls, folder: RunFolder[PruningSpec]) -> Result:
+    def of(cls, folder: RunFolder[Any]) -> Result:
         """The result in a folder of a finished run."""
         numbers, environment = (read_json(folder.path / name) for name in (NUMBERS, ENVIRONMENT))
         return cls(folder.run, numbers, environment)

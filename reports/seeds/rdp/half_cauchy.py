@@ -14,7 +14,7 @@ import numpy.typing as npt
 import torch
 from scipy import integrate, stats
 
-from reports.figures import curve
+from reports.figures import curve, histogram
 from reports.papers.analysis import Analysis, Setting
 from reports.papers.picture import analysis
 from reports.papers.texts import Rule
@@ -40,9 +40,8 @@ def analyse(setting: Setting) -> Analysis:
     ]
     density = stats.halfcauchy.pdf(np.exp(log_r)) * np.exp(log_r)
     curves.append(curve(_RADII, "half-Cauchy, γ = 1", log_r, density))
-    counts, edges = np.histogram(np.log(squares) / 2, np.linspace(-8, 8, 65))
-    bars = counts / (draws * np.diff(edges))
-    curves.append(curve(_RADII, "√(ab), draws", (edges[1:] + edges[:-1]) / 2, bars))
+    edges = np.linspace(-8, 8, 65)
+    curves.append(histogram(_RADII, "√(ab), draws", np.log(squares) / 2, edges))
     for width in WIDTHS:
         curves.append(curve(_RADII, _name(width), log_r, stats.norm(0, width).pdf(log_r)))
         divergences = [divergence(mean, width) for mean in means]
