@@ -187,7 +187,7 @@ def test_the_command_of_the_report_runs_the_best_configuration_on_test_data(
         assert runs[0].data == wanted.data
         assert runs[0].recipe == wanted.recipe.model_copy(update={"eval_samples": 16})
     page = (tmp_path / "retinopathy-synthetic" / "summary.md").read_text()
-    for stem in ("distribution", "cost", "parallel-radial-vcl", "importance"):
+    for stem in ("history", "distribution", "cost", "parallel-radial-vcl", "slice-naive"):
         assert f"({stem}.png)" in page
     assert "search for validation_auc (maximize it)" in page
     assert "a tenth of the way from chance to best" in page

@@ -3,6 +3,7 @@ import shlex
 import shutil
 from pathlib import Path
 
+import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,10 +14,9 @@ from vcl_radial.cli import arguments
 from vcl_radial.cli import run as run_command
 from vcl_radial.errors import UserError
 from vcl_radial.runs import catalogue, planning
-from vcl_radial.sweeps import results
-from vcl_radial.sweeps.figures import along_numbers, distribution, numbers_of
+from vcl_radial.sweeps import figures, results
 from vcl_radial.sweeps.folder import SweepFolder, read_described
-from vcl_radial.sweeps.importance import FEWEST, importances
+from vcl_radial.sweeps.importance import FEWEST, importances, study_of
 from vcl_radial.sweeps.levels import levels, shares
 from vcl_radial.sweeps.report import command_for, write_sweep_report
 from vcl_radial.sweeps.results import SearchResult, SweepResults, TrialResult, read_results
@@ -98,7 +98,7 @@ def test_the_command_of_the_report_runs_the_best_configuration_on_test_data(
     assert runs[0].recipe == wanted.recipe.model_copy(update={"eval_samples": default})
     folder = tmp_path / DIGITS
     page = (folder / "summary.md").read_text()
-    for stem in ("distribution", "cost", "parallel-l2", "importance"):
+    for stem in ("history", "distribution", "cost", "slice-l2", "parallel-l2", "importance-l2"):
         assert f"({stem}.png)" in page
         assert (folder / f"{stem}.png").stat().st_size > 1000
         assert (folder / f"{stem}.svg").exists()
@@ -107,28 +107,37 @@ def test_the_command_of_the_report_runs_the_best_configuration_on_test_data(
     assert table.trial[0] == best.number
 
 
-def test_a_grid_is_drawn_along_each_number_with_what_has_none_as_a_level():
-    settings = [
-        *({"options.learner": "l2", "kl_weight": weight} for weight in (100.0, 1.0)),
-        *({"options.learner": "vcl", "wide": True, "kl_weight": w} for w in (1.0, 100.0)),
-        {"options.learner": "none", "kl_weight": 1.0},
+@pytest.mark.drawn
+def test_the_plots_of_optuna_show_every_trial_with_a_score(swept) -> None:
+    study, path = swept
+    results = read_results(path)
+    (one,) = results.searched
+    shown = study_of(one, results.keys, results.direction)
+    scores = [result.score for _, result in sorted(study.results.items())]
+    assert [trial.value for trial in shown.trials] == scores
+    (axes,) = figures.history([shown], "accuracy (%)").axes
+    assert [*axes.collections[0].get_offsets()[:, 1]] == scores
+    assert [*axes.lines[0].get_ydata()] == [*np.maximum.accumulate(scores)]
+    panels = figures.slices(shown, "accuracy (%)").axes[:-1]  # the last one is the colour bar
+    drawn = {panel.get_xlabel(): len(panel.collections[0].get_offsets()) for panel in panels}
+    tried = [key for trial in study.trials for key in trial.parameters]
+    assert drawn == {key: tried.count(key) for key in SEARCH}
+    (lines,) = (c for c in figures.parallel(shown, "accuracy (%)").axes[0].collections)
+    assert len(lines.get_segments()) == 8
+    (axes,) = figures.importance(shown).axes
+    assert {label.get_text() for label in axes.get_yticklabels()} == {*SEARCH}
+    assert mpl.style.library["ggplot"]  # the style of the user's own figures is as before
+
+
+def test_a_trial_without_a_score_keeps_its_place() -> None:
+    keys = {"kl_weight": Choices(choices=[1.0, 2.0])}
+    tried = [
+        TrialResult(n, "finished", s, None, "", {"kl_weight": 1.0}, 1.0)
+        for n, s in enumerate([70.0, None, 80.0])
     ]
-    tried = [TrialResult(n, "finished", 80.0 + n, 0.5, "", s, 1.0) for n, s in enumerate(settings)]
-    tried.append(TrialResult(9, "diverged", None, None, "", {"options.learner": "l2"}, None))
     one = SearchResult({"benchmark": "b", "method": "m"}, tried, [], None)
-    lines = numbers_of(one)
-    assert {
-        key: {label: [t.number for t in line] for label, line in of.items()}
-        for key, of in lines.items()
-    } == {"kl_weight": {"learner = l2": [1, 0], "learner = vcl, wide = True": [2, 3]}}
-    (axes,) = along_numbers(one, "accuracy (%)").axes
-    assert (axes.get_xscale(), axes.get_xlabel()) == ("log", "kl_weight")
-    assert [text.get_text() for text in axes.figure.legends[0].get_texts()] == [
-        "learner = l2",
-        "learner = vcl, wide = True",
-        "learner = none",
-    ]
-    assert [list(line.get_ydata()) for line in axes.get_lines()] == [[81, 80], [82, 83], [84, 84]]
+    (axes,) = figures.history([study_of(one, keys, "maximize")], "accuracy (%)").axes
+    assert axes.collections[0].get_offsets().tolist() == [[0.0, 70.0], [2.0, 80.0]]
 
 
 def test_the_first_configurations_are_written_in_their_order(swept, tmp_path: Path) -> None:
@@ -215,7 +224,7 @@ def test_the_curve_is_the_share_of_configurations_that_reach_a_score(direction) 
     values = np.random.default_rng(0).integers(50, 90, 20) + 0.5
     one = searched([*values.tolist(), None, None])
     higher = direction == "maximize"
-    (line,) = distribution([one], "forgetting", None, direction).axes[0].lines
+    (line,) = figures.distribution([one], "forgetting", None, direction).axes[0].lines
     x, y = map(np.asarray, line.get_data())
     for score in range(int(values.min()) + 1, int(values.max()) + 1):
         # A step has the height of its right end or of its left one.
@@ -235,13 +244,12 @@ def test_the_one_key_that_decides_has_nearly_all_the_importance(tmp_path: Path) 
         log = rng.uniform(-4.0, -1.0)
         parameters = {"learning_rate": 10**log, "batch_size": int(rng.choice([16, 32, 64]))}
         one.trials.append(TrialResult(number, "finished", -10.0 * log, None, "", parameters, 1.0))
-    table = importances([one], keys, "maximize")
-    assert list(table.key) == ["learning_rate", "batch_size"]
-    assert table.fanova[0] > 0.9
-    assert table.ped_anova[0] > 0.7
-    assert table[["fanova", "ped_anova"]].sum().to_numpy() == pytest.approx([1.0, 1.0])
+    table = importances(study_of(one, keys, "maximize"))
+    assert list(table) == ["learning_rate", "batch_size"]
+    assert table["learning_rate"] > 0.7
+    assert sum(table.values()) == pytest.approx(1.0)
     few = SearchResult(one.start, one.trials[: FEWEST - 1], [], None)
-    assert importances([few], keys, "maximize").empty
+    assert importances(study_of(few, keys, "maximize")) == {}
 
 
 def test_without_a_finished_trial_there_is_a_report_still(tmp_path: Path) -> None:

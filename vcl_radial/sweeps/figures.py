@@ -1,28 +1,27 @@
-"""The pictures of a sweep: scores over configurations, their cost, and which keys matter."""
+"""The pictures of a sweep: Optuna's plots in the style of the suite, and scores of all methods."""
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Collection, Mapping, Sequence
-from itertools import chain
-from typing import Any
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import matplotlib as mpl
 import numpy as np
-import pandas as pd
-from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.ticker import PercentFormatter
 
-from vcl_radial.reporting.figures.drawing import DOTTED, key_line, legend, logarithmic, mark, sheet
-from vcl_radial.reporting.figures.style import colour_map, house_style, method_styles
+from vcl_radial.reporting.figures.drawing import legend, logarithmic, mark, sheet
+from vcl_radial.reporting.figures.style import FAINT, colour_map, house_style, method_styles
 from vcl_radial.runs.track import Direction
-from vcl_radial.sweeps.folder import cell
-from vcl_radial.sweeps.importance import study_of
 from vcl_radial.sweeps.levels import Levels, counted
-from vcl_radial.sweeps.results import SearchResult, TrialResult
-from vcl_radial.sweeps.space import Parameters, Searchable
+from vcl_radial.sweeps.results import SearchResult
+
+if TYPE_CHECKING:
+    import optuna
+    from matplotlib.axes import Axes
 
 _WIDTH, _HEIGHT = 4.2, 2.6  # of the axes, in inches
 
@@ -107,150 +106,99 @@ def cost_against_score(
     return figure
 
 
-def parallel(
-    search: SearchResult, keys: Mapping[str, Searchable], label: str, direction: Direction
-) -> Figure:
-    """Draw Optuna's parallel coordinates of the configurations of one method that have a score.
+def history(studies: Sequence[optuna.Study], label: str) -> Figure:
+    """Draw the score of every trial in order, with the best score so far, by method.
+
+    Args:
+        studies: studies named by their methods.
+        label: the name of the score.
+    """
+    from optuna.visualization.matplotlib import plot_optimization_history
+
+    names = [study.study_name for study in studies]
+    styles = method_styles(names)
+    with _optuna():
+        axes = plot_optimization_history(studies, target_name=label)
+        # Optuna draws two sets of dots, the second for constraints, and a line per study.
+        parts = zip(names, axes.collections[::2], axes.lines, strict=True)
+        for name, trials, best in parts:
+            trials.set(color=styles[name].colour, sizes=[14], label=name)
+            best.set(color=styles[name].colour, alpha=1.0, label="_")
+        axes.grid(axis="y", color=FAINT, linewidth=0.4)
+        axes.set(xlabel="trial; line: the best so far", ylabel=label)
+        legend(axes)
+        return _finished(axes, _WIDTH + 0.8, _HEIGHT + 0.6)
+
+
+def slices(study: optuna.Study, label: str) -> Figure:
+    """Draw the score over each key, a dot per trial; the colour is the number of the trial."""
+    from optuna.visualization.matplotlib import plot_slice
+
+    with _optuna():
+        axes = np.ravel(np.asarray(plot_slice(study, target_name=label)))
+        for panel in axes:
+            panel.grid(axis="y", color=FAINT, linewidth=0.4)
+            panel.collections[0].set(cmap=colour_map(), edgecolor="white", sizes=[22])
+            if panel.get_xscale() == "log":
+                logarithmic(panel, "x", ticks=4)
+        return _finished(axes[0], 1.4 + 1.9 * len(axes), _HEIGHT)
+
+
+def importance(study: optuna.Study) -> Figure:
+    """Draw how much each key matters for the score, by PED-ANOVA."""
+    from optuna.visualization.matplotlib import plot_param_importances
+
+    colour = method_styles([study.study_name])[study.study_name].colour
+    with _optuna():
+        axes = plot_param_importances(study)
+        for bar in axes.patches:
+            bar.set_color(colour)
+        if (box := axes.get_legend()) is not None:
+            box.remove()
+        axes.set(xlabel="importance, in all 1", ylabel="")
+        return _finished(axes, _WIDTH + 0.8, 0.7 + 0.28 * len(axes.patches))
+
+
+def parallel(study: optuna.Study, label: str) -> Figure:
+    """Draw each configuration as a line through its score and its values.
 
     A configuration without a key has the value `None` there.
-
-    Args:
-        search: results of one method.
-        keys: the searched keys.
-        label: the name of the score.
-        direction: "maximize" or "minimize".
     """
-    from matplotlib import pyplot
     from optuna.visualization.matplotlib import plot_parallel_coordinate
 
-    colours = colour_map() if direction == "maximize" else colour_map().reversed()
-    with house_style(), mpl.rc_context({"axes.spines.right": True}), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Optuna warns that the plot is experimental
-        axes = plot_parallel_coordinate(study_of(search, keys, direction), target_name=label)
-        figure = axes.get_figure(root=True)
-        assert figure is not None
-        figure.set_size_inches(1.6 + 1.1 * len(keys), 3.4)
-        axes.set_title("")
-        for shown in figure.axes:
+    colours = colour_map() if study.direction.name == "MAXIMIZE" else colour_map().reversed()
+    with _optuna():
+        axes = plot_parallel_coordinate(study, target_name=label)
+        for shown in axes.figure.axes:
+            shown.spines["right"].set_visible(True)
             if shown.get_yscale() == "log":
                 logarithmic(shown, "y")
-            for lines in shown.collections:
-                if isinstance(lines, LineCollection):
-                    lines.set_cmap(colours)
-        pyplot.close(figure)
-    return figure
+        axes.collections[-1].set_cmap(colours)
+        return _finished(axes, 0.5 + 1.1 * len(axes.figure.axes), 3.4)
 
 
-def along_numbers(search: SearchResult, label: str) -> Figure:
-    """Draw the score along each number of a grid, one line per combination of all other keys.
-
-    A combination in which no number varies is a dotted line in all panels.
-
-    Args:
-        search: results of one method, with a number that varies.
-        label: the name of the score.
-    """
-    panels = numbers_of(search)
-    drawn = {trial.number for lines in panels.values() for line in lines.values() for trial in line}
-    # Trials that differ only in the key of a panel are on one of its lines.
-    levels = {
-        _named(trial.parameters, panels): trial.score or 0.0
-        for trial in _scored(search)
-        if trial.number not in drawn
-    }
-    styles = method_styles([*dict.fromkeys(chain(*panels.values())), *levels])
-    key = [
-        key_line(name, s.colour, **({"linestyle": DOTTED} if name in levels else s.look))
-        for name, s in styles.items()
-    ]
-    with sheet(
-        search.method,
-        ["a line per combination of the other keys"],
-        [""] * len(panels),
-        per_line=len(panels),
-        width=3.0,
-        height=_HEIGHT,
-        key=key,
-        grid="y",
-    ) as (figure, all_axes):
-        for axes, (number, lines) in zip(all_axes, panels.items(), strict=True):
-            for name, line in lines.items():
-                axes.errorbar(
-                    [trial.parameters[number] for trial in line],
-                    [trial.score or 0.0 for trial in line],
-                    [trial.standard_error or 0.0 for trial in line],
-                    color=styles[name].colour,
-                    **styles[name].look,
-                )
-            for name, score in levels.items():
-                axes.axhline(score, color=styles[name].colour, linestyle=DOTTED)
-            ticks = sorted({float(trial.parameters[number]) for trial in chain(*lines.values())})
-            if ticks[0] > 0 and ticks[-1] > 8 * ticks[0]:
-                axes.set_xscale("log")
-            axes.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
-            axes.set_xticks([], minor=True)
-            axes.set_xlabel(number)
-            axes.sharey(all_axes[0])
-        all_axes[0].set_ylabel(label)
-    return figure
+@contextmanager
+def _optuna() -> Iterator[None]:
+    """Let Optuna draw in the style of the suite."""
+    ggplot = mpl.style.library["ggplot"]
+    with house_style(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Optuna warns that its plots are experimental
+        mpl.style.library["ggplot"] = mpl.RcParams()  # Optuna sets this style before it draws
+        try:
+            yield
+        finally:
+            mpl.style.library["ggplot"] = ggplot
 
 
-def numbers_of(search: SearchResult) -> dict[str, dict[str, list[TrialResult]]]:
-    """For each number that varies, the lines along it, by the values of all other keys.
+def _finished(axes: Axes, width: float, height: float) -> Figure:
+    """The figure of a plot of Optuna without its titles, in a size in inches."""
+    from matplotlib import pyplot
 
-    A line holds the trials that differ in this number alone, sorted by it.
-    """
-    scored = _scored(search)
-    lines: dict[str, dict[str, list[TrialResult]]] = {}
-    for trial in scored:
-        for key, value in trial.parameters.items():
-            if isinstance(value, int | float) and not isinstance(value, bool):
-                line = lines.setdefault(key, {}).setdefault(_named(trial.parameters, [key]), [])
-                line.append(trial)
-    for key, by_name in lines.items():
-        lines[key] = {
-            name: sorted(line, key=lambda trial: float(trial.parameters[key]))
-            for name, line in by_name.items()
-            if len(line) > 1
-        }
-    return {key: by_name for key, by_name in lines.items() if by_name}
-
-
-def _scored(search: SearchResult) -> list[TrialResult]:
-    trials = sorted(search.trials, key=lambda trial: trial.number)
-    return [trial for trial in trials if trial.score is not None]
-
-
-def _named(parameters: Parameters, without: Collection[str]) -> str:
-    """The label of a configuration without some of its keys."""
-    kept = {k.rpartition(".")[2]: value for k, value in parameters.items() if k not in without}
-    return ", ".join(f"{name} = {cell(value)}" for name, value in kept.items())
-
-
-def importance(table: pd.DataFrame) -> Figure:
-    """Draw the importance of each key by fANOVA and by PED-ANOVA, a bar per method.
-
-    Args:
-        table: a table of `importances` with at least one row.
-    """
-    methods, keys = (list(dict.fromkeys(table[column])) for column in ("method", "key"))
-    styles = method_styles(methods)
-    measures = {"fanova": "fANOVA", "ped_anova": "PED-ANOVA"}
-    with sheet(
-        "How much each key matters",
-        ["importance in %"],
-        list(measures.values()),
-        per_line=len(measures),
-        width=2.4,
-        height=len(keys) * max(0.22, 0.13 * len(methods)),
-        key=[key_line(name, style.colour, linewidth=5.0) for name, style in styles.items()],
-        grid="x",
-    ) as (figure, all_axes):
-        for axes, measure in zip(all_axes, measures, strict=True):
-            shares = 100 * table.pivot(index="key", columns="method", values=measure)
-            bars = shares.loc[keys[::-1], methods[::-1]]
-            colours: Any = {name: style.colour for name, style in styles.items()}
-            bars.plot.barh(ax=axes, color=colours, width=0.8, legend=False, ylabel="")
-            axes.set_xlim(left=0.0)
-        all_axes[1].set_yticklabels([])
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    figure.set_size_inches(width, height)
+    figure.suptitle("")
+    for place in ("left", "center"):
+        axes.set_title("", loc=place)
+    pyplot.close(figure)
     return figure

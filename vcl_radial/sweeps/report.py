@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 import tomli_w
@@ -26,10 +26,13 @@ from vcl_radial.runs.folder import check_page
 from vcl_radial.runs.spec import RunSpec
 from vcl_radial.sweeps import figures
 from vcl_radial.sweeps.folder import cell
-from vcl_radial.sweeps.importance import importances
+from vcl_radial.sweeps.importance import importances, study_of
 from vcl_radial.sweeps.levels import Levels, levels, shares
 from vcl_radial.sweeps.progress import number_of
 from vcl_radial.sweeps.results import SearchResult, SweepResults, TrialResult, read_results, run_of
+
+if TYPE_CHECKING:
+    import optuna
 
 
 def write_sweep_report(
@@ -86,7 +89,6 @@ def report_of(
     # An outcome that no trial has gets no column.
     columns = [c for c in rows[0] if c not in _ENDS or any(row[c] != "0" for row in rows)]
     description = results.table.get("description")
-    table = importances(searched, results.keys, results.direction)
     blocks: list[Block] = [
         *([Text(str(description))] if description else []),
         Table(columns, [[row[column] for column in columns] for row in rows]),
@@ -100,15 +102,25 @@ def report_of(
                 Text(f"Best of {search.method}, trial {best.number}: {settings}."),
                 Text(command_for(results, search, path, 5, best.parameters), style="code"),
             ]
-    blocks += _pictures(results, searched, level)
-    if len(table):
-        draw = partial(figures.importance, table)
-        blocks.append(Figure("importance", draw, "How much each key matters for the score"))
+    studies = {
+        search.method: study_of(search, results.keys, results.direction)
+        for search in searched
+        if search.best(results.direction)
+    }
+    matter = {method: importances(study) for method, study in studies.items()}
+    blocks += _pictures(results, searched, list(studies.values()), level)
+    shares_of_keys = [
+        (m, key, share) for m, by_key in matter.items() for key, share in by_key.items()
+    ]
     files = {
         "trials.csv": _trials(results, searched),
         "summary.csv": pd.DataFrame(rows).to_csv(index=False),
-        "importance.csv": table.to_csv(index=False),
+        "importance.csv": pd.DataFrame(
+            shares_of_keys, columns=["method", "key", "importance"]
+        ).to_csv(index=False),
     }
+    sections = [Section("", blocks, files)]
+    sections += [_keys(study, results.label, bool(matter[m])) for m, study in studies.items()]
     recipes = {
         recipe_name(search, rank): recipe_text(results, search, trial, rank)
         for search in searched
@@ -124,7 +136,7 @@ def report_of(
         ],
     )
     title = f"{results.name}: {searched[0].benchmark}"
-    return Report(title, [Section("", blocks, files)], facts, list(notices), recipes)
+    return Report(title, sections, facts, list(notices), recipes)
 
 
 def per_seed_report(
@@ -265,27 +277,47 @@ def _default_settings(search: SearchResult) -> dict[str, Any] | None:
 
 
 def _pictures(
-    results: SweepResults, searched: Sequence[SearchResult], level: Levels | None
+    results: SweepResults,
+    searched: Sequence[SearchResult],
+    studies: Sequence[optuna.Study],
+    level: Levels | None,
 ) -> list[Block]:
-    label, direction = results.label, results.direction
-    scored = [search for search in searched if search.best(direction) is not None]
-    if not scored:
+    """The pictures of all methods together."""
+    if not studies:
         return []
+    label, direction = results.label, results.direction
+    history = partial(figures.history, studies, label)
     draw = partial(figures.distribution, searched, label, level, direction)
     cost = partial(figures.cost_against_score, searched, label, direction)
-    shown: list[Block] = [
+    shown = Figure("history", history, "The score of every trial, and the best one so far")
+    return [
+        *([shown] if results.table["kind"] != "grid" else []),  # a grid has no order
         Figure("distribution", draw, f"Share of the configurations by {label}"),
         Figure("cost", cost, f"Seconds of a run by {label}"),
     ]
-    for search in scored:
-        stem = file_name(search.method)
-        if results.table["kind"] == "grid" and figures.numbers_of(search):
-            alt = f"The score of {search.method} along each number, a line for the other settings"
-            draw = partial(figures.along_numbers, search, label)
-            shown.append(Figure(f"along-{stem}", draw, alt))
-        draw = partial(figures.parallel, search, results.keys, label, direction)
-        shown.append(Figure(f"parallel-{stem}", draw, f"All configurations of {search.method}"))
-    return shown
+
+
+def _keys(study: optuna.Study, label: str, has_importance: bool) -> Section:
+    """The section of a method with its keys."""
+    method = study.study_name
+    stem = file_name(method)
+    blocks = [
+        Figure(
+            f"slice-{stem}",
+            partial(figures.slices, study, label),
+            f"The score of {method} over each key",
+        ),
+        Figure(
+            f"parallel-{stem}",
+            partial(figures.parallel, study, label),
+            f"All configurations of {method}",
+        ),
+    ]
+    if has_importance:
+        draw = partial(figures.importance, study)
+        alt = f"How much each key of {method} matters for the score"
+        blocks.append(Figure(f"importance-{stem}", draw, alt))
+    return Section(f"Keys of {method}", blocks)
 
 
 def _trials(results: SweepResults, searched: Sequence[SearchResult]) -> str:

@@ -18,7 +18,6 @@ from vcl_radial.runs.settings import Settings
 
 if TYPE_CHECKING:
     from optuna import Trial
-    from optuna.distributions import BaseDistribution
 
 _MOST = 100_000  # largest number of configurations of a grid
 _EXACT = 2**53  # larger whole numbers are not exact as floats
@@ -71,12 +70,6 @@ class Choices(Condition):
         stored = trial.suggest_categorical(key, list(map(_plain, self.choices)))
         return next(choice for choice in self.choices if _plain(choice) == stored)
 
-    def distribution(self) -> BaseDistribution:
-        """The domain for Optuna; lists, which Optuna does not support, become JSON."""
-        from optuna.distributions import CategoricalDistribution
-
-        return CategoricalDistribution(list(map(_plain, self.choices)))
-
 
 class Range(Condition):
     """A domain of numbers from `low` to `high`; whole numbers if both are whole.
@@ -115,14 +108,6 @@ class Range(Condition):
             return trial.suggest_int(key, self.low, self.high, log=self.log)
         return trial.suggest_float(key, float(self.low), float(self.high), log=self.log)
 
-    def distribution(self) -> BaseDistribution:
-        """The domain for Optuna."""
-        from optuna.distributions import FloatDistribution, IntDistribution
-
-        if isinstance(self.low, int) and isinstance(self.high, int):
-            return IntDistribution(self.low, self.high, log=self.log)
-        return FloatDistribution(float(self.low), float(self.high), log=self.log)
-
 
 class Case(Choices):
     """A domain of listed values with a condition."""
@@ -154,9 +139,9 @@ class Cases(Settings):
         """The values to check: if they are valid, all values are."""
         return self.choices
 
-    def distribution(self) -> BaseDistribution:
-        """The domain for Optuna's evaluation of finished trials."""
-        return Choices(choices=self.choices).distribution()
+    def suggest(self, trial: Trial, key: str) -> Any:
+        """Give a finished trial its value, which may be of any case."""
+        return Choices(choices=self.choices).suggest(trial, key)
 
     def case(self, values: Mapping[str, Any]) -> tuple[Case, str]:
         """The case that holds, and the suffix of its name in Optuna.
