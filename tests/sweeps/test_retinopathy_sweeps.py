@@ -21,7 +21,8 @@ from vcl_radial.runs.execute import execute
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.planning import plan as planned
 from vcl_radial.sweeps.folder import SweepFolder
-from vcl_radial.sweeps.report import command_for, write_sweep_report
+from vcl_radial.sweeps.recipes import command_for
+from vcl_radial.sweeps.report import write_sweep_report
 from vcl_radial.sweeps.results import read_results
 from vcl_radial.tracks.retinopathy import checksums, prepare
 from vcl_radial.tracks.retinopathy.track import Retinopathy

@@ -18,7 +18,8 @@ from vcl_radial.sweeps import figures, results
 from vcl_radial.sweeps.folder import SweepFolder, read_described
 from vcl_radial.sweeps.importance import FEWEST, importances, study_of
 from vcl_radial.sweeps.levels import levels, shares
-from vcl_radial.sweeps.report import command_for, write_sweep_report
+from vcl_radial.sweeps.recipes import command_for
+from vcl_radial.sweeps.report import write_sweep_report
 from vcl_radial.sweeps.results import SearchResult, SweepResults, TrialResult, read_results
 from vcl_radial.sweeps.space import Choices, Range
 
@@ -47,10 +48,10 @@ def swept(tmp_path_factory: pytest.TempPathFactory):
 
 def searched(scores: list[float | None], chance: float = 50.0) -> SearchResult:
     trials = [
-        TrialResult(n, "diverged" if s is None else "finished", s, None, "", {}, 1.0)
+        TrialResult("diverged" if s is None else "finished", s, number=n, seconds=1.0)
         for n, s in enumerate(scores)
     ]
-    return SearchResult({"benchmark": "b", "method": "m"}, trials, [], chance)
+    return SearchResult(Path(), {"benchmark": "b", "method": "m"}, trials, chance=chance)
 
 
 def test_what_is_read_is_what_was_tried(swept) -> None:
@@ -130,13 +131,8 @@ def test_the_plots_of_optuna_show_every_trial_with_a_score(swept) -> None:
 
 
 def test_a_trial_without_a_score_keeps_its_place() -> None:
-    keys = {"kl_weight": Choices(choices=[1.0, 2.0])}
-    tried = [
-        TrialResult(n, "finished", s, None, "", {"kl_weight": 1.0}, 1.0)
-        for n, s in enumerate([70.0, None, 80.0])
-    ]
-    one = SearchResult({"benchmark": "b", "method": "m"}, tried, [], None)
-    (axes,) = figures.history([study_of(one, keys, "maximize")], "accuracy (%)").axes
+    one = searched([70.0, None, 80.0])
+    (axes,) = figures.history([study_of(one, {}, "maximize")], "accuracy (%)").axes
     assert axes.collections[0].get_offsets().tolist() == [[0.0, 70.0], [2.0, 80.0]]
 
 
@@ -213,7 +209,7 @@ def test_a_sweep_without_anything_learnt_has_levels_of_its_own() -> None:
 
 def test_a_diverged_configuration_has_learnt_nothing_and_one_given_up_does_not_count() -> None:
     one = searched([50.0, 70.0, 70.0, 90.0, None])
-    one.trials.append(TrialResult(5, "pruned", None, None, "", {}, None))
+    one.trials.append(TrialResult("pruned", number=5))
     level = levels([one])
     assert level is not None
     assert shares(one, level) == (40.0, 20.0)
@@ -243,12 +239,12 @@ def test_the_one_key_that_decides_has_nearly_all_the_importance(tmp_path: Path) 
     for number in range(60):
         log = rng.uniform(-4.0, -1.0)
         parameters = {"learning_rate": 10**log, "batch_size": int(rng.choice([16, 32, 64]))}
-        one.trials.append(TrialResult(number, "finished", -10.0 * log, None, "", parameters, 1.0))
+        one.trials.append(TrialResult("finished", -10 * log, number=number, parameters=parameters))
     table = importances(study_of(one, keys, "maximize"))
     assert list(table) == ["learning_rate", "batch_size"]
     assert table["learning_rate"] > 0.7
     assert sum(table.values()) == pytest.approx(1.0)
-    few = SearchResult(one.start, one.trials[: FEWEST - 1], [], None)
+    few = SearchResult(Path(), one.start, one.trials[: FEWEST - 1])
     assert importances(study_of(few, keys, "maximize")) == {}
 
 

@@ -18,9 +18,9 @@ from typing import Any
 import pandas as pd
 import tomli_w
 
-from vcl_radial.config import outside
 from vcl_radial.errors import UserError
 from vcl_radial.files.reading import parse_toml, read_json, read_text
+from vcl_radial.reporting.labels import flat
 from vcl_radial.runs import tracks
 from vcl_radial.runs.folder import RunFolder, write_atomically
 from vcl_radial.runs.spec import RunSpec
@@ -68,25 +68,23 @@ class SweepFolder:
         path = self.path / "sweep.toml"
         table = described(plans)
         owner = uuid.uuid4().hex
-        if path.exists():
+        try:
             known = read_described(path)
-            if known is None:
-                print(f"{path}: damaged; written again", flush=True)
-            else:
-                owner = known["owner"]
-                try:
-                    with outside.named_by(path):
-                        difference = _difference(known, table)
-                except outside.Untrusted:
-                    difference = "track"
-                if difference is not None:
-                    raise UserError(
-                        f"holds a sweep with another {difference}; choose another folder "
-                        "with --out, or delete this one",
-                        path,
-                    )
+            owner = known["owner"]
+            difference = _difference(known, table)
+        except FileNotFoundError:
+            difference = None
+        except (OSError, ValueError, LookupError, TypeError, AttributeError):
+            print(f"{path}: damaged; written again", flush=True)
+            difference = None
+        if difference is not None:
+            raise UserError(
+                f"holds a sweep with another {difference}; choose another folder with --out, or "
+                "delete this one",
+                path,
+            )
         text = tomli_w.dumps({"owner": owner, **table})
-        write_atomically(path, f"# sha256 {hashlib.sha256(text.encode()).hexdigest()}\n{text}")
+        write_atomically(path, f"{_stamp(text)}\n{text}")
         return owner
 
     def write_trials(self, studies: Sequence[Study]) -> None:
@@ -124,20 +122,22 @@ def described(plans: Sequence[Plan]) -> dict[str, Any]:
     return {**sweep, "search": searched, "start": starts}
 
 
-def read_described(path: Path) -> dict[str, Any] | None:
-    """Read the table that `claim` wrote; None if it is damaged."""
-    try:
-        stamp, text = read_text(path).split("\n", 1)
-        if stamp != f"# sha256 {hashlib.sha256(text.encode()).hexdigest()}":
-            return None
-        table = parse_toml(text)
-        keys = {"owner", "kind", "seeds", "objective", "search"}
-        whole = keys <= table.keys() and all(
-            start.keys() >= {"benchmark", "method", "recipe"} for start in table["start"]
-        )
-    except (OSError, ValueError, LookupError, AttributeError, TypeError):
-        return None
-    return table if whole else None
+def read_described(path: Path) -> dict[str, Any]:
+    """Read the table that `claim` wrote.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: the file is damaged.
+    """
+    stamp, text = read_text(path).split("\n", 1)
+    if stamp != _stamp(text):
+        raise ValueError("the checksum is that of another text")
+    return parse_toml(text)
+
+
+def _stamp(text: str) -> str:
+    """The first line of `sweep.toml`, with the checksum of the others."""
+    return f"# sha256 {hashlib.sha256(text.encode()).hexdigest()}"
 
 
 def table(studies: Sequence[Study]) -> str:
@@ -160,10 +160,15 @@ def table(studies: Sequence[Study]) -> str:
     return pd.DataFrame(rows, columns=[*columns, *sweep.search], dtype=object).to_csv(index=False)
 
 
+def chosen_for(start: Mapping[str, Any]) -> str | None:
+    """The key for which a search chooses settings: its initial settings have a seed; or None."""
+    return tracks.from_tables(start).selection_unit(start) if "seed" in start else None
+
+
 def label_of(start: Mapping[str, Any]) -> str:
-    """The `Plan.label` of the initial settings of a search; these have a seed if it is per seed."""
-    chosen_for = [tracks.from_tables(start).selection_unit(start)] if "seed" in start else []
-    return "/".join([start["benchmark"], start["method"], *chosen_for])
+    """The `Plan.label` of the initial settings of a search."""
+    parts = (start["benchmark"], start["method"], chosen_for(start))
+    return "/".join(part for part in parts if part is not None)
 
 
 def cell(value: Any) -> str:
@@ -173,20 +178,23 @@ def cell(value: Any) -> str:
     return value if isinstance(value, str) else repr(value)
 
 
-def _difference(known: dict[str, Any], table: dict[str, Any]) -> str | None:
-    """The first difference between two sweeps; more trials or methods make no difference."""
-    more = {*_MAY_CHANGE, *(["seeds"] if table.get("per_seed") else [])}
-    for key in sorted((known.keys() | table.keys()) - more):
-        old, new = known.get(key), table.get(key)
-        if key == "start":
-            before, now = ({label_of(s): s for s in starts} for starts in (old or [], table[key]))
-            pairs = [(before[name], now[name]) for name in before.keys() & now.keys()]
-            if any(one != other for one, other in pairs):
-                if all({**one, "code": ""} == {**other, "code": ""} for one, other in pairs):
-                    return "code of the classes or functions that you have written"
-                return f"recipe or {tracks.from_tables(table[key][0]).spec.DATA} to start from"
-        elif isinstance(old, dict) and isinstance(new, dict) and old != new:
-            return f"{key}.{next(k for k in sorted(old | new) if old.get(k) != new.get(k))}"
-        elif old != new:
-            return repr(key)
+def _difference(known: Mapping[str, Any], table: Mapping[str, Any]) -> str | None:
+    """The first key in which two sweeps differ; more trials or methods make no difference."""
+    more = {*_MAY_CHANGE, "start", *(["seeds"] if table.get("per_seed") else [])}
+    old, new = (flat({k: v for k, v in one.items() if k not in more}) for one in (known, table))
+    if key := _changed(old, new):
+        return key
+    for start in known["start"]:
+        twins = [one for one in table["start"] if _unit(one) == _unit(start)]
+        if twins and start not in twins:
+            return f"{_changed(flat(start), flat(twins[0]))} of {start['method']}"
     return None
+
+
+def _unit(start: Mapping[str, Any]) -> tuple[Any, ...]:
+    return start["benchmark"], start["method"], start.get("seed")
+
+
+def _changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> str | None:
+    """The first key with another value."""
+    return next((k for k in sorted({*old, *new}) if old.get(k) != new.get(k)), None)

@@ -77,7 +77,7 @@ def report(
         )
     with consent(trust):
         if is_sweep:
-            write_sweep_report(folder, into, top or 1, by, command)
+            write_sweep_report(folder, into, top or 1, by, command, checked_folder(data_dir))
         else:
             write_report(
                 folder,

@@ -1,35 +1,37 @@
-"""Write the report of a sweep: the best settings, the importance of keys, and all trials."""
+"""Write the report of a sweep: its trials, its best settings and their runs."""
 
 from __future__ import annotations
 
 import statistics
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pandas as pd
-import tomli_w
 
-from vcl_radial.config.command_lines import command_line, set_arguments
 from vcl_radial.errors import UserError
 from vcl_radial.reporting import manifest
 from vcl_radial.reporting.blocks import Block, Figure, Report, Section, Table, Text
 from vcl_radial.reporting.files import write_files, write_page
+from vcl_radial.reporting.gather import read_runs
 from vcl_radial.reporting.html import MARK
 from vcl_radial.reporting.labels import file_name
 from vcl_radial.reporting.provenance import behind
-from vcl_radial.runs import planning
+from vcl_radial.runs.environment import seconds
 from vcl_radial.runs.folder import check_page
-from vcl_radial.runs.spec import RunSpec
+from vcl_radial.runs.track import SCORED_ON, FinishedRun
 from vcl_radial.sweeps import figures
 from vcl_radial.sweeps.folder import cell
 from vcl_radial.sweeps.importance import importances, study_of
 from vcl_radial.sweeps.levels import Levels, levels, shares
 from vcl_radial.sweeps.progress import number_of
-from vcl_radial.sweeps.results import SearchResult, SweepResults, TrialResult, read_results, run_of
+from vcl_radial.sweeps.recipes import chosen_text, command_for, recipe_name, recipe_text
+from vcl_radial.sweeps.results import SearchResult, SweepResults, read_results
+from vcl_radial.sweeps.space import Parameters
 
 if TYPE_CHECKING:
     import optuna
@@ -41,6 +43,7 @@ def write_sweep_report(
     top: int = 1,
     by: str | None = None,
     command: str | None = None,
+    data_dir: Path | None = None,
 ) -> None:
     """Write the report of a sweep: a folder per benchmark, and one page.
 
@@ -50,6 +53,7 @@ def write_sweep_report(
         top: number of configurations per method to write as recipes.
         by: the score to rank configurations by; None for the objective of the sweep.
         command: the command line that makes the report.
+        data_dir: the folder of the data, for tracks that show examples.
 
     Raises:
         UserError: there is nothing to report or no such score, or a file cannot be written.
@@ -60,11 +64,8 @@ def write_sweep_report(
     drawn = []
     searched = [search for search in results.searched if search.trials]
     for benchmark, group in groupby(searched, key=lambda search: search.benchmark):
-        folder, searches = to / benchmark, list(group)
-        if results.table.get("per_seed", False):
-            report = per_seed_report(results, searches, folder)
-        else:
-            report = report_of(results, searches, folder, top)
+        folder = to / benchmark
+        report = report_of(results, list(group), folder, top, data_dir)
         drawn.append(write_files(report, folder, benchmark=benchmark, runs=path))
         for block in report.sections[0].blocks:
             if isinstance(block, Text) and block.style == "code":
@@ -75,15 +76,51 @@ def write_sweep_report(
 
 
 def report_of(
-    results: SweepResults, searched: Sequence[SearchResult], folder: Path, top: int
+    results: SweepResults,
+    searched: Sequence[SearchResult],
+    folder: Path,
+    top: int = 1,
+    data_dir: Path | None = None,
 ) -> Report:
-    """The report of the searched methods on one benchmark, with `top` recipes of each."""
+    """The report of the searched methods on one benchmark: the trials, then the best runs.
+
+    Its recipes have the `top` configurations of each method or, where settings are chosen per seed,
+    the best of every seed under `[chosen.KEY]`.
+    """
+    if results.table.get("per_seed", False):
+        sections, recipes = _per_seed(results, searched, folder)
+    else:
+        sections = _sections(results, searched, folder)
+        sections += _best_runs(results, searched, data_dir)
+        recipes = {
+            recipe_name(search.method, rank): recipe_text(results, search, trial, rank)
+            for search in searched
+            for rank, trial in enumerate(search.ranked(results.direction)[:top], start=1)
+        }
     environments = [e for search in searched for e in search.environments]
+    facts = behind(
+        environments,
+        seeds=range(int(results.table["seeds"])),
+        evaluated_on=[SCORED_ON],
+        more=[
+            ("seed of the search", [str(results.table["seed"])]),
+            ("runs", [f"{len(environments)} finished"]),
+        ],
+    )
     notices = dict.fromkeys(notice for e in environments for notice in e.get("notices", []))
-    seeds = int(results.table["seeds"])
-    spread = f"mean ± standard error over {number_of('seed', seeds)}"
+    title = f"{results.name}: {searched[0].benchmark}"
+    return Report(title, sections, facts, list(notices), recipes)
+
+
+def _sections(
+    results: SweepResults, searched: Sequence[SearchResult], folder: Path
+) -> list[Section]:
+    """The sections of a search with one best configuration per method."""
     resplit = ", others for every seed" if results.table.get("resplit") else ""
-    note = f"{results.table['kind']} search for {_aim(results)}, validation data{resplit}, {spread}"
+    note = (
+        f"{results.table['kind']} search for {_aim(results)}, validation data{resplit}, mean ± "
+        f"standard error over {number_of('seed', int(results.table['seeds']))}"
+    )
     level = levels(searched) if results.objective == results.track.objective else None
     rows = [_row(results, search, level) for search in searched]
     # An outcome that no trial has gets no column.
@@ -94,59 +131,30 @@ def report_of(
         Table(columns, [[row[column] for column in columns] for row in rows]),
         Text(f"{note}; {level.explanation}." if level else f"{note}."),
     ]
+    studies = []
     for search in searched:
         if best := search.best(results.direction):
-            settings = ", ".join(f"{key} = {cell(value)}" for key, value in best.parameters.items())
-            path = folder / recipe_name(search)
+            path = folder / recipe_name(search.method)
+            command = command_for(results, search, path, 5, best.parameters)
             blocks += [
-                Text(f"Best of {search.method}, trial {best.number}: {settings}."),
-                Text(command_for(results, search, path, 5, best.parameters), style="code"),
+                Text(f"Best of {search.method}, trial {best.number}: {_words(best.parameters)}."),
+                Text(command, style="code"),
             ]
-    studies = {
-        search.method: study_of(search, results.keys, results.direction)
-        for search in searched
-        if search.best(results.direction)
-    }
-    matter = {method: importances(study) for method, study in studies.items()}
-    blocks += _pictures(results, searched, list(studies.values()), level)
-    shares_of_keys = [
-        (m, key, share) for m, by_key in matter.items() for key, share in by_key.items()
-    ]
-    files = {
-        "trials.csv": _trials(results, searched),
-        "summary.csv": pd.DataFrame(rows).to_csv(index=False),
-        "importance.csv": pd.DataFrame(
-            shares_of_keys, columns=["method", "key", "importance"]
-        ).to_csv(index=False),
-    }
-    sections = [Section("", blocks, files)]
-    sections += [_keys(study, results.label, bool(matter[m])) for m, study in studies.items()]
-    recipes = {
-        recipe_name(search, rank): recipe_text(results, search, trial, rank)
-        for search in searched
-        for rank, trial in enumerate(search.ranked(results.direction)[:top], start=1)
-    }
-    facts = behind(
-        environments,
-        seeds=range(seeds),
-        evaluated_on=["validation"],
-        more=[
-            ("seed of the search", [str(results.table["seed"])]),
-            ("runs", [f"{len(environments)} finished"]),
-        ],
-    )
-    title = f"{results.name}: {searched[0].benchmark}"
-    return Report(title, sections, facts, list(notices), recipes)
+            studies.append(study_of(search, results.keys, results.direction))
+    if studies:
+        blocks += _pictures(results, searched, studies, level)
+    matter = {study.study_name: importances(study) for study in studies}
+    parts = [(method, *part) for method, of in matter.items() for part in of.items()]
+    importance = pd.DataFrame(parts, columns=["method", "key", "importance"]).to_csv(index=False)
+    files = {"trials.csv": _trials(results, searched), "importance.csv": importance}
+    keys = [_keys(study, results.label, bool(matter[study.study_name])) for study in studies]
+    return [Section("", blocks, files), *keys]
 
 
-def per_seed_report(
+def _per_seed(
     results: SweepResults, searched: Sequence[SearchResult], folder: Path
-) -> Report:
-    """The report of a search that chose settings per seed, with its recipes in a folder.
-
-    The recipe of a method holds the settings of each seed under `[chosen.KEY]`; a table counts how
-    often settings were chosen.
-    """
+) -> tuple[list[Section], dict[str, str]]:
+    """The sections of a search that chose settings per seed, and the recipes of the methods."""
     rows: list[list[str]] = []
     counts: list[list[str]] = []
     commands: list[Block] = []
@@ -161,10 +169,10 @@ def per_seed_report(
         name = f"{method}.toml"
         recipes[name] = chosen_text(results, searches[0], chosen)
         seeds = 1 + max(int(search.start["seed"]) for search in searches)
-        command = command_for(results, searches[0], folder / name, seeds, {}, without=results.keys)
+        command = command_for(results, searches[0], folder / name, seeds, {})
         commands.append(Text(command, style="code"))
-        settings = [", ".join(f"{k} = {cell(v)}" for k, v in c.items()) for c in chosen.values()]
-        counts += [[method, text, str(n)] for text, n in Counter(settings).most_common()]
+        settings = Counter(map(_words, chosen.values()))
+        counts += [[method, text, str(n)] for text, n in settings.most_common()]
     summary = (
         f"{results.table['kind']} search for {_aim(results)}, separately for every seed and data "
         "set, on validation data from its training part."
@@ -175,105 +183,31 @@ def per_seed_report(
         *commands,
         Table(["method", "settings", "chosen"], counts, "How often settings were chosen"),
     ]
-    environments = [e for search in searched for e in search.environments]
-    facts = behind(environments, evaluated_on=["validation"])
-    section = Section("", blocks, {"trials.csv": _trials(results, searched)})
-    title = f"{results.name}: {searched[0].benchmark}"
-    return Report(title, [section], facts, files=recipes)
+    return [Section("", blocks, {"trials.csv": _trials(results, searched)})], recipes
 
 
-def chosen_text(
-    results: SweepResults, search: SearchResult, chosen: Mapping[str, Mapping[str, Any]]
-) -> str:
-    """The TOML of a method with the settings chosen for each key of `chosen`."""
-    tables: dict[str, Any] = {}
-    for key, parameters in chosen.items():
-        options = {k.removeprefix("options."): v for k, v in parameters.items() if "." in k}
-        table = {name: value for name, value in parameters.items() if "." not in name}
-        tables[key] = table | ({"options": options} if options else {})
-    description = (
-        f"{search.method} with the settings that the sweep {results.name} chose for every seed"
+def _best_runs(
+    results: SweepResults, searched: Sequence[SearchResult], data_dir: Path | None
+) -> list[Section]:
+    """The report of the runs of each method's best configuration, as of any other runs."""
+    runs: list[FinishedRun] = []
+    for search in searched:
+        if best := search.best(results.direction):
+            try:
+                finished = read_runs([search.folder / name for name in best.runs])
+            except UserError as error:  # deleted meanwhile
+                print(f"passed over: {error}")
+                continue
+            runs += [
+                replace(run, benchmark=search.benchmark, method=search.method) for run in finished
+            ]
+    if not runs:
+        return []
+    note = (
+        "All below is of the best configurations, on the validation data by which the sweep has "
+        "chosen them: scores on test data will be lower."
     )
-    table = {"description": description, **search.start["recipe"], "chosen": tables}
-    return f"# By {results.objective} on validation data.\n{tomli_w.dumps(table)}"
-
-
-def recipe_name(search: SearchResult, rank: int = 1) -> str:
-    """The name of the file of a configuration, by its rank from 1."""
-    return f"best-{search.method}.toml" if rank == 1 else f"best-{search.method}-{rank}.toml"
-
-
-def recipe_text(
-    results: SweepResults, search: SearchResult, trial: TrialResult, rank: int = 1
-) -> str:
-    """A configuration as the TOML of a method."""
-    recipe: dict[str, Any] = dict(run_of(search.start, trial.parameters).settings()["recipe"])
-    default = _default_settings(search)
-    default_recipe = {} if default is None else default["recipe"]
-    if "eval_samples" in default_recipe and "eval_samples" not in trial.parameters:
-        # The search does not choose how to predict, so the method's setting is used.
-        recipe["eval_samples"] = default_recipe["eval_samples"]
-    spread = "" if trial.standard_error is None else f" +- {trial.standard_error:.3g}"
-    head = [
-        f"# {'The best' if rank == 1 else f'Number {rank}'} of {len(search.trials)} trials of the "
-        f"sweep {results.name}: trial {trial.number},",
-        f"# {results.objective} {trial.score:.4g}{spread} on validation data of "
-        f"{search.benchmark}, {number_of('seed', int(results.table['seeds']))}.",
-    ]
-    description = f"{search.method} with the best setting of the sweep {results.name}"
-    description += (
-        "" if results.objective == results.table["objective"] else f" by {results.objective}"
-    )
-    description += "" if rank == 1 else f", number {rank}"
-    return "\n".join([*head, tomli_w.dumps({"description": description, **recipe})])
-
-
-def command_for(
-    results: SweepResults,
-    search: SearchResult,
-    path: Path,
-    seeds: int,
-    parameters: Mapping[str, Any],
-    without: Collection[str] = (),
-) -> str:
-    """The command that runs a configuration on test data.
-
-    It sets keys of the benchmark and of the data, which the method's file cannot set.
-
-    Args:
-        results: the results of the sweep.
-        search: the search of the configuration.
-        path: the method's file with the configuration.
-        seeds: the number of seeds to run.
-        parameters: the configuration.
-        without: keys that the command does not set.
-    """
-    track, data = results.track, results.track.spec.DATA
-    run = run_of(search.start, parameters).settings()
-    settings: dict[str, Any] = {}
-    try:
-        for key, value in planning.recipe_of(search.benchmark).items():
-            if run["recipe"].get(key) != value and key not in without:
-                settings[key] = run["recipe"].get(key)
-    except UserError:
-        pass  # a user's benchmark that has moved
-    if (default := _default_settings(search)) is not None:
-        # The command itself fills in a checksum.
-        left_out = {"checksum", *track.search_keys}
-        for key, value in run[data].items():
-            if default[data].get(key) != value and key not in left_out:
-                settings[f"{data}.{key}"] = value
-    texts = set_arguments(settings)
-    return command_line("run", search.benchmark, method=path, set=texts, seeds=seeds)
-
-
-def _default_settings(search: SearchResult) -> dict[str, Any] | None:
-    """The settings of the method's run without the sweep; None if the method is not found."""
-    try:
-        run: RunSpec = planning.plan(search.benchmark, [search.method], [0])[0]
-    except UserError:
-        return None
-    return run.settings()
+    return [Section("Best configurations", [Text(note)]), *results.track.sections(runs, data_dir)]
 
 
 def _pictures(
@@ -283,8 +217,6 @@ def _pictures(
     level: Levels | None,
 ) -> list[Block]:
     """The pictures of all methods together."""
-    if not studies:
-        return []
     label, direction = results.label, results.direction
     history = partial(figures.history, studies, label)
     draw = partial(figures.distribution, searched, label, level, direction)
@@ -341,19 +273,18 @@ _ENDS = ("pruned", "diverged", "failed")
 
 def _row(results: SweepResults, search: SearchResult, level: Levels | None) -> dict[str, str]:
     """The formatted results of a method."""
-    outcomes = [trial.outcome for trial in search.trials]
+    outcomes: list[str] = [trial.outcome for trial in search.trials]
     row = {"method": search.method, "trials": str(len(outcomes))}
     row |= {how: str(outcomes.count(how)) for how in _ENDS}
     row |= {"best": "", "median": ""}
-    scores = [trial.score for trial in search.ranked(results.direction) if trial.score is not None]
-    if scores:
-        error = search.ranked(results.direction)[0].standard_error
-        row["best"] = f"{scores[0]:.4g}" + (f" ± {error:.2g}" if error is not None else "")
-        row["median"] = f"{statistics.median(scores):.4g}"
+    if ranked := search.ranked(results.direction):
+        best, scores = ranked[0], [trial.score or 0.0 for trial in ranked]
+        spread = "" if best.standard_error is None else f" ± {best.standard_error:.2g}"
+        row |= {"best": f"{best.score:.4g}{spread}", "median": f"{statistics.median(scores):.4g}"}
     if level is not None:
         nothing, good = shares(search, level)
         row |= {"learnt nothing (%)": f"{nothing:.0f}", "good (%)": f"{good:.0f}"}
-    row["hours"] = f"{sum(e['seconds'] for e in search.environments) / 3600:.2f}"
+    row["hours"] = f"{sum(map(seconds, search.environments)) / 3600:.2f}"
     return row
 
 
@@ -362,3 +293,8 @@ def _aim(results: SweepResults) -> str:
     if results.objective == results.table["objective"]:
         return f"{results.objective} ({results.direction} it)"
     return f"{results.table['objective']}, ranked by {results.objective} ({results.direction} it)"
+
+
+def _words(parameters: Parameters) -> str:
+    """A configuration in words."""
+    return ", ".join(f"{key} = {cell(value)}" for key, value in parameters.items())

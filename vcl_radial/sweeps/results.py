@@ -7,9 +7,9 @@ import io
 import math
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from pydantic import TypeAdapter
 
@@ -22,34 +22,27 @@ from vcl_radial.runs.environment import seconds
 from vcl_radial.runs.folder import ENVIRONMENT, RunFolder, read_spec
 from vcl_radial.runs.spec import RunSpec
 from vcl_radial.runs.track import SCORED_ON, AnyTrack, Direction
-from vcl_radial.sweeps.folder import SweepFolder, cell, label_of, read_described
+from vcl_radial.sweeps.folder import SweepFolder, cell, chosen_for, label_of, read_described
 from vcl_radial.sweeps.outcome import run_fault, score
 from vcl_radial.sweeps.space import Parameters, Range, Searchable, in_order
 from vcl_radial.sweeps.specification import MOST_SEEDS
+from vcl_radial.sweeps.study import Outcome, Result
 
 
 @dataclass(frozen=True)
-class TrialResult:
+class TrialResult(Result):
     """A trial, as a row of trials.csv.
 
     Attributes:
         number: number of the trial, from 0.
-        outcome: outcome of the trial.
-        score: mean score over the seeds; None unless the trial finished.
-        standard_error: standard error of the mean.
-        words: why the trial did not finish (the column of this name).
         parameters: the configuration.
         seconds: mean seconds of training and evaluation of its finished runs; None without any.
         runs: the names of the folders of its runs.
     """
 
-    number: int
-    outcome: str
-    score: float | None
-    standard_error: float | None
-    words: str
-    parameters: Parameters
-    seconds: float | None
+    number: int = 0
+    parameters: Parameters = field(default_factory=dict)
+    seconds: float | None = None
     runs: Sequence[str] = ()
 
 
@@ -58,16 +51,19 @@ class SearchResult:
     """The results of a search with one method on one benchmark.
 
     Attributes:
-        start: the initial settings of all runs: a run's spec without the seed.
+        folder: the folder of its run folders.
+        start: the initial settings of all runs: a run's spec, without the seed unless settings are
+            chosen per seed.
         trials: all trials that have ended.
-        environments: environments of the finished runs, each with its `seconds`.
+        environments: environments of the finished runs.
         chance: the mean score without training, in per cent; None without a finished run.
     """
 
+    folder: Path
     start: Mapping[str, Any]
     trials: list[TrialResult]
-    environments: list[dict[str, Any]]
-    chance: float | None
+    environments: list[dict[str, Any]] = field(default_factory=list)
+    chance: float | None = None
 
     @property
     def benchmark(self) -> str:
@@ -82,11 +78,7 @@ class SearchResult:
     @property
     def chosen_for(self) -> str | None:
         """The key for which settings are chosen; None for all seeds together."""
-        return (
-            tracks.from_tables(self.start).selection_unit(self.start)
-            if "seed" in self.start
-            else None
-        )
+        return chosen_for(self.start)
 
     def in_order(self, direction: Direction) -> list[TrialResult]:
         """All trials, the best one first, those without a score last; equal trials in order."""
@@ -150,46 +142,35 @@ def read_results(path: Path, by: str | None = None) -> SweepResults:
         UserError: it is no sweep's folder, a file is damaged, no trial has ended yet, there is no
             such score, or it names code (`Untrusted`).
     """
-    if not (path / "sweep.toml").is_file():
+    file = path / "sweep.toml"
+    if not file.is_file():
         raise UserError("is not a sweep's folder; give the one that `sweep` named", path)
     try:
-        table = read_described(path / "sweep.toml")
-        if table is not None:
-            return _results(path, table, by)
+        return _results(path, read_described(file), by)
     except (ValueError, LookupError, TypeError, AttributeError):  # a value that no sweep writes
-        pass
-    raise UserError(f"damaged; {_FIX}", path / "sweep.toml")
+        raise UserError(f"damaged; {_FIX}", file) from None
 
 
 def _results(path: Path, table: Mapping[str, Any], by: str | None) -> SweepResults:
     """The results of `read_results` from a table of unknown origin."""
-    table["seed"], table["fixed"], table["start"][0]  # keys that reports need must exist
-    if not 0 <= table.get("seeds", 0) <= MOST_SEEDS:
+    table["seed"], table["fixed"]  # keys that reports need must exist
+    objective = by or table["objective"]
+    if not 0 <= table["seeds"] <= MOST_SEEDS:
         raise ValueError("too many seeds")
     with outside.named_by(path / "sweep.toml"):
         start_tracks = [tracks.from_tables(start) for start in table["start"]]
-    pairs = zip(start_tracks, table["start"], strict=True)
-    if any(track.spec.DATA not in start for track, start in pairs):
-        raise ValueError("a start has data of another track")
+    for track, start in zip(start_tracks, table["start"], strict=True):
+        start[track.spec.DATA]  # not data of another track
     keys = in_order(TypeAdapter(dict[str, Searchable]).validate_python(table["search"]))
-    try:
-        rows = list(csv.DictReader(io.StringIO(read_text(path / "trials.csv"))))
-        trials = [(_label(row), _trial(row, keys)) for row in rows]
-    except FileNotFoundError:
-        raise UserError(f"there is none; {_FIX}", path / "trials.csv") from None
-    except (OSError, ValueError, LookupError, TypeError, StopIteration, csv.Error):
-        raise UserError(f"damaged; {_FIX}", path / "trials.csv") from None
-    if not trials:
-        raise UserError(f"has no trial; {_FIX}, if one has ended", path / "trials.csv")
+    trials = _trials(path / "trials.csv", keys)
     objectives = start_tracks[0].objectives
     if by is not None and by not in objectives:
         raise UserError(f"no score {by!r}; choose from {', '.join(objectives)}")
-    other = by if by != table["objective"] else None
-    searched = []
-    for start in table["start"]:
-        of_search = [trial for label, trial in trials if label == label_of(start)]
-        searched.append(_with_runs(start, of_search, path, other))
-    return SweepResults(path.resolve().name, table, keys, searched, by or str(table["objective"]))
+    other = by if objective != table["objective"] else None
+    searched = [
+        _with_runs(start, trials.get(label_of(start), []), path, other) for start in table["start"]
+    ]
+    return SweepResults(path.resolve().name, table, keys, searched, objective)
 
 
 def run_of(start: Mapping[str, Any], parameters: Mapping[str, Any]) -> RunSpec:
@@ -221,36 +202,33 @@ def _with_runs(
         path: the folder of the sweep.
         by: another score of the runs, which replaces the score of the trials; or None.
     """
-    track = tracks.from_tables(start)
+    track, sweep = tracks.from_tables(start), SweepFolder(path)
+    folder = sweep.runs / start["benchmark"] / start["method"]
     environments: dict[str, dict[str, Any]] = {}
     chances: dict[str, float] = {}
     complete = []
     for trial in trials:
         costs, scores = [], []
         for name in trial.runs:
-            run, fault = _run(SweepFolder(path), track, start, name)
+            run, fault = _run(sweep, track, folder / name)
             if run is None:
                 if by is not None and trial.score is not None:
                     print(f"{fault}; trial {trial.number} has no {by}")
                 continue
-            environment = read_json(run.path / ENVIRONMENT)
-            costs.append(seconds(environment))
-            environments[name] = environment | {"seconds": costs[-1]}
+            environments[name] = read_json(run.path / ENVIRONMENT)
+            costs.append(seconds(environments[name]))
             if (chance := track.chance(run)) is not None:
                 chances[name] = chance
             if by is not None and trial.score is not None:
                 scores.append(score(run, by))
         trial = replace(trial, seconds=statistics.fmean(costs) if costs else None)  # noqa: PLW2901
         complete.append(_rescored(trial, scores) if by else trial)
-    mean, _ = mean_and_standard_error(chances.values())
-    return SearchResult(start, complete, list(environments.values()), mean if chances else None)
+    chance = statistics.fmean(chances.values()) if chances else None
+    return SearchResult(folder, start, complete, list(environments.values()), chance)
 
 
-def _run(
-    sweep: SweepFolder, track: AnyTrack, start: Mapping[str, Any], name: str
-) -> tuple[RunFolder[Any] | None, str]:
+def _run(sweep: SweepFolder, track: AnyTrack, path: Path) -> tuple[RunFolder[Any] | None, str]:
     """The folder of a finished run; or None, and why it holds none."""
-    path = sweep.runs / start["benchmark"] / start["method"] / name
     try:
         folder = sweep.run(track.validated(read_spec(path)))
     except (OSError, ValueError, LookupError, TypeError, UserError):
@@ -268,9 +246,25 @@ def _rescored(trial: TrialResult, scores: Sequence[float | None]) -> TrialResult
     return replace(trial, score=mean, standard_error=None if math.isnan(spread) else spread)
 
 
-def _label(row: Mapping[str, str]) -> str:
-    parts = (row["benchmark"], row["method"], row.get("chosen_for"))
-    return "/".join(part for part in parts if part is not None)
+def _trials(path: Path, keys: Mapping[str, Searchable]) -> dict[str, list[TrialResult]]:
+    """The trials of each search by its label, from trials.csv.
+
+    Raises:
+        UserError: the file is missing, damaged or empty.
+    """
+    trials: dict[str, list[TrialResult]] = {}
+    try:
+        for row in csv.DictReader(io.StringIO(read_text(path))):
+            parts = (row["benchmark"], row["method"], row.get("chosen_for"))
+            label = "/".join(part for part in parts if part is not None)
+            trials.setdefault(label, []).append(_trial(row, keys))
+    except FileNotFoundError:
+        raise UserError(f"there is none; {_FIX}", path) from None
+    except (OSError, ValueError, LookupError, TypeError, StopIteration, csv.Error):
+        raise UserError(f"damaged; {_FIX}", path) from None
+    if not trials:
+        raise UserError(f"has no trial; {_FIX}, if one has ended", path)
+    return trials
 
 
 def _trial(row: Mapping[str, str], keys: Mapping[str, Searchable]) -> TrialResult:
@@ -279,19 +273,17 @@ def _trial(row: Mapping[str, str], keys: Mapping[str, Searchable]) -> TrialResul
     if row["score"] and not math.isfinite(float(row["score"])):
         raise ValueError("a score is no number")
     return TrialResult(
-        number=int(row["trial"]),
-        outcome=row["outcome"],
+        outcome=cast(Outcome, row["outcome"]),
         score=float(row["score"]) if row["score"] else None,
         standard_error=float(row["standard_error"]) if row["standard_error"] else None,
         words=row["words"],
+        number=int(row["trial"]),
         parameters={key: _value(domain, row[key]) for key, domain in keys.items() if row[key]},
-        seconds=None,
         runs=row["runs"].split(),
     )
 
 
 def _value(domain: Searchable, text: str) -> Any:
     if isinstance(domain, Range):
-        whole = isinstance(domain.low, int) and isinstance(domain.high, int)
-        return int(text) if whole else float(text)
+        return int(text) if domain.is_whole else float(text)
     return next(choice for choice in domain.choices if cell(choice) == text)

@@ -98,14 +98,19 @@ class Range(Condition):
             raise ValueError(f"low = {self.low} must be above 0 where log = true")
         return self
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether the numbers are whole."""
+        return isinstance(self.low, int) and isinstance(self.high, int)
+
     def extremes(self) -> list[Any]:
         """The values to check: if they are valid, all values are."""
         return [self.low, self.high]
 
     def suggest(self, trial: Trial, key: str) -> Any:
         """Draw a value for a trial."""
-        if isinstance(self.low, int) and isinstance(self.high, int):
-            return trial.suggest_int(key, self.low, self.high, log=self.log)
+        if self.is_whole:
+            return trial.suggest_int(key, int(self.low), int(self.high), log=self.log)
         return trial.suggest_float(key, float(self.low), float(self.high), log=self.log)
 
 
