@@ -235,7 +235,7 @@ def test_a_benchmark_of_ones_own_is_told_by_its_tables(tmp_path: Path) -> None:
 
 
 def test_networks_of_this_track_train_one_by_one(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="--lanes: "):
+    with pytest.raises(UserError, match="lanes = 2"):
         swept(tmp_path, lanes=2, **TINY)
 
 

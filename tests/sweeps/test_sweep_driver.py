@@ -365,5 +365,5 @@ def test_a_search_that_only_its_hours_end_stops_where_nothing_new_is_left(tmp_pa
 def test_lanes_and_pruning_do_not_go_together() -> None:
     from tiny_sweeps import swept
 
-    with pytest.raises(UserError, match="--lanes: "):
+    with pytest.raises(UserError, match="lanes = 2"):
         swept(Path("nowhere"), lanes=2, **PRUNED)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from vcl_radial.config.command_lines import command_line
 from vcl_radial.data.data_files import checked_folder
-from vcl_radial.errors import UserError
-from vcl_radial.runs.command import check_device
+from vcl_radial.errors import bad_value
+from vcl_radial.runs.command import check_device, check_options
 from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.devices import device_of
 from vcl_radial.runs.executor import Executor, LocalExecutor
@@ -95,12 +95,11 @@ def perform_sweep(
     on_gpu = context.device == "cuda"
     lanes = lanes or (1 if prunes else default_lanes(track, context.device))
     jobs = jobs or (1 if on_gpu else available_cores())
-    if lanes > 1 and not track.has_lanes:
-        raise UserError(
-            f"--lanes: runs of {plans[0].base.benchmark} train one by one; use --lanes 1"
-        )
+    check_options(track, plans[0].base.benchmark, lanes=lanes)
     if lanes > 1 and prunes:
-        raise UserError("--lanes: a sweep with [pruning] stops runs one by one; use --lanes 1")
+        raise bad_value(
+            "lanes", lanes, "is impossible: a sweep with [pruning] stops runs one by one"
+        )
     plans = [plan.at(context.data_dir) for plan in plans]
     folder = SweepFolder(context.out / plans[0].name)
     with held(folder.path):

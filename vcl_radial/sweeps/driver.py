@@ -38,7 +38,6 @@ class OpenTrial:
         self.study, self.trial = study, trial
         self.runs = trial.runs
         self.folders: dict[int, RunFolder[Any]] = {run.seed: folder.run(run) for run in self.runs}
-        self.running: set[int] = set()
         self.ends: dict[int, RunOutcome] = {}
         self.has_run = False
 
@@ -49,32 +48,30 @@ class OpenTrial:
     def take_ended(self, taken: set[Path]) -> None:
         """Read the outcomes of runs from their folders, except from folders in use."""
         for run in self.runs:  # in order: the first seed decides whether others start
-            if run in self.startable() and self.folders[run.seed].path not in taken:
+            if run in self.missing() and self.folders[run.seed].path not in taken:
                 end = ended(self.folders[run.seed], self.thresholds(run))
                 if end is not None:
                     self.ends[run.seed] = end
 
-    def startable(self) -> list[RunSpec]:
-        """Runs that can start now.
+    def missing(self) -> list[RunSpec]:
+        """Runs without an outcome, which run or can start now.
 
         With pruning the first seed runs alone, as its scores decide whether the other seeds start.
         After a run that did not finish the trial has no score, and no later seed starts.
         """
         alone = self.trial.plan.sweep.pruning is not None and self.runs[0].seed not in self.ends
-        startable = []
+        missing = []
         for run in self.runs:
             end = self.ends.get(run.seed)
-            if end is None and run.seed not in self.running:
-                startable.append(run)
+            if end is None:
+                missing.append(run)
             if alone or (end is not None and end.status != "finished"):
                 break
-        return startable
+        return missing
 
     def result(self) -> Result | None:
         """The result of the trial; None while runs are left."""
-        if self.running or self.startable():
-            return None
-        return result(self.trial, self.ends, self.folders)
+        return None if self.missing() else result(self.trial, self.ends, self.folders)
 
 
 class Driver:
@@ -154,7 +151,6 @@ class Driver:
             if fault not in (None, "not finished"):
                 self.progress.note(f"{fault}: this run is repeated")
             trial = self._running[folder.path] = trial_of[folder.path]
-            trial.running.add(run.seed)
             trial.has_run = True
         return Job(tuple(chosen), trial.thresholds(chosen[0]), discard_unusable=True)
 
@@ -163,7 +159,7 @@ class Driver:
         taken = set(self._running)
         for trial in sorted(self._open, key=lambda trial: trial.trial.number):
             trial.take_ended(taken)
-            for run in trial.startable():
+            for run in trial.missing():
                 path = trial.folders[run.seed].path
                 if path not in taken:
                     taken.add(path)
@@ -206,7 +202,6 @@ class Driver:
         """Collect the outcome of a run."""
         folder = self.folder.run(end.run)
         trial = self._running.pop(folder.path)
-        trial.running.discard(end.run.seed)
         if end.status in ("blocked", "elsewhere"):
             raise UserError(f"{end.fault} (the sweep has stopped; the same command resumes)")
         by_folder = ended(folder, trial.thresholds(end.run))

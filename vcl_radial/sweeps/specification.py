@@ -173,19 +173,18 @@ def _check_keys(sweep: Sweep, track: AnyTrack, path: Path) -> None:
 
 def _domain(key: str, value: Any, path: Path) -> Searchable:
     where = f"search.{key}"
-    if isinstance(value, list) and any(isinstance(case, dict) for case in value):
-        return validated(Cases, {"cases": value}, str(path), f"{where}.")
     if isinstance(value, list):
-        return validated(Choices, {"choices": value}, str(path), f"{where}.")
+        has_cases = any(isinstance(case, dict) for case in value)
+        value = {"cases" if has_cases else "choices": value}
     if not isinstance(value, dict):
         raise UserError(
             f"{where} = {value!r}: give a list of choices or {{ low = ..., high = ... }}; "
             "a key with one value goes under [fixed]",
             path,
         )
-    if "choices" in value:
-        return validated(Choices, value, str(path), f"{where}.")
-    return validated(Range, value, str(path), f"{where}.")
+    kinds: dict[str, type[Searchable]] = {"cases": Cases, "choices": Choices}
+    kind = next((kind for key, kind in kinds.items() if key in value), Range)
+    return validated(kind, value, str(path), f"{where}.")
 
 
 def dotted(table: Mapping[str, Any], track: AnyTrack) -> dict[str, Any]:

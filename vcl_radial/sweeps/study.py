@@ -86,7 +86,6 @@ class Study:
         self.trials: list[Trial] = []
         self.results: dict[int, Result] = {}
         self._asked: list[optuna.Trial] = []
-        self._to_optuna: set[int] = set()
         self._study = _new_study(plan, storage, owner)
 
     def may_ask(self) -> bool:
@@ -119,6 +118,7 @@ class Study:
     def end(self, number: int, result: Result) -> None:
         """Store the result of a trial."""
         self.results[number] = result
+        self._asked[number].set_user_attr("outcome", result.outcome)
         if not self.plan.sweep.ordered:
             self._pass_on(number)
 
@@ -165,19 +165,13 @@ class Study:
 
     def _pass_on(self, number: int) -> None:
         """Report a result to Optuna, once."""
-        if number in self._to_optuna:
-            return
         from optuna.trial import TrialState
 
         result, trial = self.results[number], self._asked[number]
-        trial.set_user_attr("outcome", result.outcome)
-        if result.outcome == "finished":
-            self._study.tell(trial, result.score)
-        else:
-            # TPE treats a pruned trial without a value as worse than all others.
-            failed = result.outcome == "failed"
-            self._study.tell(trial, state=TrialState.FAIL if failed else TrialState.PRUNED)
-        self._to_optuna.add(number)
+        # TPE treats a pruned trial without a value as worse than all others.
+        states = {"finished": TrialState.COMPLETE, "failed": TrialState.FAIL}
+        state = states.get(result.outcome, TrialState.PRUNED)
+        self._study.tell(trial, result.score, state=state, skip_if_finished=True)
 
 
 def _new_study(plan: Plan, storage: optuna.storages.BaseStorage | None, owner: str) -> optuna.Study:
