@@ -173,7 +173,7 @@ def test_the_command_of_the_report_runs_the_best_configuration_on_test_data(
     parser = argparse.ArgumentParser()
     run_command.add(parser)
     for study, one in zip(studies, results.searched, strict=True):
-        best = one.best("maximize")
+        best = one.best
         assert best is not None
         assert (best.number, best.score) == (study.best(), study.results[study.best()].score)
         assert all(trial.seconds for trial in one.trials)

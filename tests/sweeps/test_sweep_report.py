@@ -16,12 +16,16 @@ from vcl_radial.errors import UserError
 from vcl_radial.runs import catalogue, planning
 from vcl_radial.sweeps import figures, results
 from vcl_radial.sweeps.folder import SweepFolder, read_described
-from vcl_radial.sweeps.importance import FEWEST, importances, study_of
 from vcl_radial.sweeps.levels import levels, shares
 from vcl_radial.sweeps.recipes import command_for
 from vcl_radial.sweeps.report import write_sweep_report
-from vcl_radial.sweeps.results import SearchResult, SweepResults, TrialResult, read_results
-from vcl_radial.sweeps.space import Choices, Range
+from vcl_radial.sweeps.results import (
+    SearchResult,
+    SweepResults,
+    TrialResult,
+    read_results,
+    study_of,
+)
 
 SEARCH = {
     "learning_rate": {"low": 1e-4, "high": 1e-1, "log": True},
@@ -65,7 +69,7 @@ def test_what_is_read_is_what_was_tried(swept) -> None:
         assert trial.standard_error == study.results[trial.number].standard_error
         assert trial.seconds == 4.0
     assert one.chance == 50.0
-    best = one.best("maximize")
+    best = one.best
     assert best is not None
     assert best.number == study.best()
 
@@ -78,7 +82,7 @@ def test_the_command_of_the_report_runs_the_best_configuration_on_test_data(
     study, path = swept
     write_sweep_report(path, tmp_path)
     (one,) = (swept_results := read_results(path)).searched
-    best = one.best("maximize")
+    best = one.best
     assert best is not None
     parser = argparse.ArgumentParser()
     run_command.add(parser)
@@ -125,7 +129,7 @@ def test_the_plots_of_optuna_show_every_trial_with_a_score(swept) -> None:
     assert drawn == {key: tried.count(key) for key in SEARCH}
     (lines,) = (c for c in figures.parallel(shown, "accuracy (%)").axes[0].collections)
     assert len(lines.get_segments()) == 8
-    (axes,) = figures.importance(shown).axes
+    (axes,) = figures.importance(shown, "accuracy (%)").axes
     assert {label.get_text() for label in axes.get_yticklabels()} == {*SEARCH}
     assert mpl.style.library["ggplot"]  # the style of the user's own figures is as before
 
@@ -163,12 +167,13 @@ def test_trials_can_be_ranked_by_another_score_of_their_runs(swept, tmp_path: Pa
 
     (one,) = read_results(path, "backward_transfer").searched
     order = sorted(range(8), key=lambda n: transfer(n, 0) + transfer(n, 1), reverse=True)
-    assert [trial.number for trial in one.ranked("maximize")] == order
+    assert [trial.number for trial in one.ranked] == order
     (by_accuracy,) = read_results(path).searched
-    assert [trial.number for trial in by_accuracy.ranked("maximize")] != order
-    # Of a score that is to be small, the other end is the best.
-    assert [trial.number for trial in one.ranked("minimize")] == order[::-1]
-    assert one.best("minimize").number == order[-1]
+    assert [trial.number for trial in by_accuracy.ranked] != order
+    assert one.best.number == order[0]
+    (by_forgetting,) = read_results(path, "forgetting").searched
+    scores = [trial.score for trial in by_forgetting.ranked]
+    assert scores == sorted(scores)  # the lower the better
     for trial in one.trials:
         pair = transfer(trial.number, 0), transfer(trial.number, 1)
         assert trial.score == pytest.approx(sum(pair) / 2)
@@ -227,25 +232,6 @@ def test_the_curve_is_the_share_of_configurations_that_reach_a_score(direction) 
         drawn = y[np.searchsorted(x, score)] if higher else y[np.searchsorted(x, score) - 1]
         reached = values >= score if higher else values <= score
         assert drawn == pytest.approx(reached.sum() / 22)
-
-
-def test_the_one_key_that_decides_has_nearly_all_the_importance(tmp_path: Path) -> None:
-    keys = {
-        "learning_rate": Range(low=1e-4, high=1e-1, log=True),
-        "batch_size": Choices(choices=[16, 32, 64]),
-    }
-    rng = np.random.default_rng(1)
-    one = searched([])
-    for number in range(60):
-        log = rng.uniform(-4.0, -1.0)
-        parameters = {"learning_rate": 10**log, "batch_size": int(rng.choice([16, 32, 64]))}
-        one.trials.append(TrialResult("finished", -10 * log, number=number, parameters=parameters))
-    table = importances(study_of(one, keys, "maximize"))
-    assert list(table) == ["learning_rate", "batch_size"]
-    assert table["learning_rate"] > 0.7
-    assert sum(table.values()) == pytest.approx(1.0)
-    few = SearchResult(Path(), one.start, one.trials[: FEWEST - 1])
-    assert importances(study_of(few, keys, "maximize")) == {}
 
 
 def test_without_a_finished_trial_there_is_a_report_still(tmp_path: Path) -> None:

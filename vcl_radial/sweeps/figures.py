@@ -144,13 +144,17 @@ def slices(study: optuna.Study, label: str) -> Figure:
         return _finished(axes[0], 1.4 + 1.9 * len(axes), _HEIGHT)
 
 
-def importance(study: optuna.Study) -> Figure:
-    """Draw how much each key matters for the score, by PED-ANOVA."""
+def importance(study: optuna.Study, label: str) -> Figure:
+    """Draw how much each key matters for the score, by Optuna's PED-ANOVA.
+
+    It is high where the best tenth of the trials keeps to certain values of a key (Watanabe, Bansal
+    & Hutter, IJCAI 2023).
+    """
     from optuna.visualization.matplotlib import plot_param_importances
 
     colour = method_styles([study.study_name])[study.study_name].colour
     with _optuna():
-        axes = plot_param_importances(study)
+        axes = plot_param_importances(study, target_name=label)
         for bar in axes.patches:
             bar.set_color(colour)
         if (box := axes.get_legend()) is not None:

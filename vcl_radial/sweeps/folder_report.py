@@ -50,7 +50,7 @@ def report(
             be written.
     """
     folder = Path(folder)
-    sweep_options: dict[str, Any] = {k: v for k, v in (("top", top), ("by", by)) if v is not None}
+    of_sweeps: dict[str, Any] = {"top": top, "by": by}
     command = command_line(
         "report",
         str(folder),
@@ -59,25 +59,20 @@ def report(
         evidence=evidence,
         first=list(first),
         trust=trust,
-        **sweep_options,
+        **of_sweeps,
     )
     into = folder / "report" if to is None else Path(to)
     if to is None and into.is_symlink():  # a folder from outside must not lead elsewhere
         raise UserError("is a link; remove it, or name a folder for the report with --to", into)
     is_sweep = (folder / "sweep.toml").is_file()
-    if is_sweep and (first or evidence):
-        raise UserError(
-            f"--{'first' if first else 'evidence'}: {folder} is a sweep's folder, whose report "
-            "shows its trials; leave it out, or give the folder of runs"
-        )
-    if sweep_options and not is_sweep:
-        raise UserError(
-            f"--{next(iter(sweep_options))}: {folder} is not a sweep's folder; give the one that "
-            "`sweep` named"
-        )
+    foreign = {"first": first, "evidence": evidence} if is_sweep else of_sweeps
+    if option := next((option for option, value in foreign.items() if value), None):
+        other = "runs" if is_sweep else "a sweep"
+        raise UserError(f"is for the folder of {other}, which {folder} is not", f"--{option}")
+    data = checked_folder(data_dir)
     with consent(trust):
         if is_sweep:
-            write_sweep_report(folder, into, top or 1, by, command, checked_folder(data_dir))
+            write_sweep_report(folder, into, top or 1, by, command, data)
         else:
             write_report(
                 folder,
@@ -85,7 +80,7 @@ def report(
                 first=MAIN_METHODS,
                 named=first,
                 command=command,
-                data_dir=checked_folder(data_dir),
+                data_dir=data,
                 with_evidence=evidence,
             )
     return into

@@ -81,8 +81,13 @@ def result(
             end = RunOutcome(end.run, "diverged", f"{sweep.objective} is {value}")
         reason = f"seed {seed}: {end.fault}"
         return Result(cast(Outcome, end.status), words=reason, scores_so_far=scores_so_far)
+    return Result("finished", *mean_score(scores), scores_so_far=scores_so_far)
+
+
+def mean_score(scores: Sequence[float]) -> tuple[float, float | None]:
+    """The mean score over seeds, and its standard error; None for one seed."""
     mean, spread = mean_and_standard_error(scores)
-    return Result("finished", mean, None if math.isnan(spread) else spread, None, scores_so_far)
+    return mean, None if math.isnan(spread) else spread
 
 
 def score(folder: RunFolder[Any], objective: str) -> float | None:

@@ -169,11 +169,6 @@ def _values(base: RunSpec, track: AnyTrack) -> dict[str, Any]:
 def _check_values(plan: Plan) -> None:
     """Check that every key belongs to a run, and that every value is possible."""
     sweep, track = plan.sweep, plan.track
-
-    def run(settings: Parameters) -> RunSpec:
-        fixed = {**sweep.fixed, **settings}
-        return _run(plan.benchmark, plan.method, plan.base.seed, fixed, plan.chosen_for)
-
     for key in sweep.shares:
         if not isinstance(plan.base.settings()["recipe"].get(key), int):
             raise UserError(f"shares.{key}: is no key of a recipe with a whole number")
@@ -186,7 +181,8 @@ def _check_values(plan: Plan) -> None:
                     f"search.{key}: `when` names the unknown key {condition!r}; the nearest "
                     f"known one is {nearest(condition, known)!r}"
                 )
-    track.check_runs([run(parameters) for parameters in plan.space.examples])
+    seed = plan.base.seed
+    track.check_runs([plan.run(parameters, seed) for parameters in plan.space.examples])
 
 
 def _run(

@@ -13,7 +13,7 @@ from vcl_radial.config.command_lines import command_line, set_arguments
 from vcl_radial.errors import UserError
 from vcl_radial.runs import planning
 from vcl_radial.sweeps.progress import number_of
-from vcl_radial.sweeps.results import SearchResult, SweepResults, TrialResult, run_of
+from vcl_radial.sweeps.results import SearchResult, SweepResults, TrialResult
 
 
 def recipe_name(method: str, rank: int = 1) -> str:
@@ -25,7 +25,7 @@ def recipe_text(
     results: SweepResults, search: SearchResult, trial: TrialResult, rank: int = 1
 ) -> str:
     """A configuration as the TOML of a method."""
-    recipe: dict[str, Any] = dict(run_of(search.start, trial.parameters).settings()["recipe"])
+    recipe = _with(search.start["recipe"], trial.parameters)
     if "eval_samples" in recipe and "eval_samples" not in trial.parameters:
         # The search does not choose how to predict, so the method's setting is used.
         with suppress(UserError):  # a user's file that has moved
@@ -50,11 +50,7 @@ def chosen_text(
     results: SweepResults, search: SearchResult, chosen: Mapping[str, Mapping[str, Any]]
 ) -> str:
     """The TOML of a method with the settings chosen for each key of `chosen`."""
-    tables: dict[str, Any] = {}
-    for unit, parameters in chosen.items():
-        table = {key: value for key, value in parameters.items() if "." not in key}
-        options = {k.removeprefix("options."): v for k, v in parameters.items() if "." in k}
-        tables[unit] = table | ({"options": options} if options else {})
+    tables = {unit: _with({}, parameters) for unit, parameters in chosen.items()}
     description = (
         f"{search.method} with the settings that the sweep {results.name} chose for every seed"
     )
@@ -92,3 +88,11 @@ def command_for(
             settings[key] = value
     texts = set_arguments(settings)
     return command_line("run", search.benchmark, method=path, set=texts, seeds=seeds)
+
+
+def _with(recipe: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """A recipe with the values of a configuration; keys of the data are no part of it."""
+    options = {k.removeprefix("options."): v for k, v in parameters.items() if k[:8] == "options."}
+    own = {key: value for key, value in parameters.items() if "." not in key}
+    options = recipe.get("options", {}) | options
+    return {**recipe, **own} | ({"options": options} if options else {})

@@ -26,15 +26,17 @@ from vcl_radial.runs.folder import check_page
 from vcl_radial.runs.track import SCORED_ON, FinishedRun
 from vcl_radial.sweeps import figures
 from vcl_radial.sweeps.folder import cell
-from vcl_radial.sweeps.importance import importances, study_of
 from vcl_radial.sweeps.levels import Levels, levels, shares
 from vcl_radial.sweeps.progress import number_of
 from vcl_radial.sweeps.recipes import chosen_text, command_for, recipe_name, recipe_text
-from vcl_radial.sweeps.results import SearchResult, SweepResults, read_results
+from vcl_radial.sweeps.results import SearchResult, SweepResults, read_results, study_of
 from vcl_radial.sweeps.space import Parameters
 
 if TYPE_CHECKING:
     import optuna
+
+FEWEST_SCORES = 4
+"""Smallest number of different scores of a method for which the importance of keys is drawn."""
 
 
 def write_sweep_report(
@@ -95,7 +97,7 @@ def report_of(
         recipes = {
             recipe_name(search.method, rank): recipe_text(results, search, trial, rank)
             for search in searched
-            for rank, trial in enumerate(search.ranked(results.direction)[:top], start=1)
+            for rank, trial in enumerate(search.ranked[:top], start=1)
         }
     environments = [e for search in searched for e in search.environments]
     facts = behind(
@@ -133,7 +135,7 @@ def _sections(
     ]
     studies = []
     for search in searched:
-        if best := search.best(results.direction):
+        if best := search.best:
             path = folder / recipe_name(search.method)
             command = command_for(results, search, path, 5, best.parameters)
             blocks += [
@@ -143,12 +145,8 @@ def _sections(
             studies.append(study_of(search, results.keys, results.direction))
     if studies:
         blocks += _pictures(results, searched, studies, level)
-    matter = {study.study_name: importances(study) for study in studies}
-    parts = [(method, *part) for method, of in matter.items() for part in of.items()]
-    importance = pd.DataFrame(parts, columns=["method", "key", "importance"]).to_csv(index=False)
-    files = {"trials.csv": _trials(results, searched), "importance.csv": importance}
-    keys = [_keys(study, results.label, bool(matter[study.study_name])) for study in studies]
-    return [Section("", blocks, files), *keys]
+    files = {"trials.csv": _trials(results, searched)}
+    return [Section("", blocks, files), *(_keys(study, results.label) for study in studies)]
 
 
 def _per_seed(
@@ -161,7 +159,7 @@ def _per_seed(
     recipes: dict[str, str] = {}
     for method in dict.fromkeys(search.method for search in searched):
         searches = [search for search in searched if search.method == method]
-        bests = [(search, search.best(results.direction)) for search in searches]
+        bests = [(search, search.best) for search in searches]
         chosen = {str(search.chosen_for): best.parameters for search, best in bests if best}
         trials = [trial for search in searches for trial in search.trials]
         without = sum(trial.score is None for trial in trials)
@@ -192,7 +190,7 @@ def _best_runs(
     """The report of the runs of each method's best configuration, as of any other runs."""
     runs: list[FinishedRun] = []
     for search in searched:
-        if best := search.best(results.direction):
+        if best := search.best:
             try:
                 finished = read_runs([search.folder / name for name in best.runs])
             except UserError as error:  # deleted meanwhile
@@ -229,26 +227,20 @@ def _pictures(
     ]
 
 
-def _keys(study: optuna.Study, label: str, has_importance: bool) -> Section:
+def _keys(study: optuna.Study, label: str) -> Section:
     """The section of a method with its keys."""
     method = study.study_name
-    stem = file_name(method)
-    blocks = [
-        Figure(
-            f"slice-{stem}",
-            partial(figures.slices, study, label),
-            f"The score of {method} over each key",
-        ),
-        Figure(
-            f"parallel-{stem}",
-            partial(figures.parallel, study, label),
-            f"All configurations of {method}",
-        ),
+    plots = [
+        ("slice", figures.slices, f"The score of {method} over each key"),
+        ("parallel", figures.parallel, f"All configurations of {method}"),
+        ("importance", figures.importance, f"How much each key of {method} matters for the score"),
     ]
-    if has_importance:
-        draw = partial(figures.importance, study)
-        alt = f"How much each key of {method} matters for the score"
-        blocks.append(Figure(f"importance-{stem}", draw, alt))
+    if len({trial.value for trial in study.trials if trial.value is not None}) < FEWEST_SCORES:
+        del plots[-1]
+    blocks = [
+        Figure(f"{name}-{file_name(method)}", partial(draw, study, label), alt)
+        for name, draw, alt in plots
+    ]
     return Section(f"Keys of {method}", blocks)
 
 
@@ -259,7 +251,7 @@ def _trials(results: SweepResults, searched: Sequence[SearchResult]) -> str:
         | vars(trial)
         | trial.parameters
         for search in searched
-        for trial in search.in_order(results.direction)
+        for trial in search.trials
     ]
     columns = ["method", "chosen_for", "trial", "outcome", "score", "standard_error", "seconds"]
     table = pd.DataFrame(rows, columns=[*columns, "words", *results.keys], dtype=object)
@@ -277,7 +269,7 @@ def _row(results: SweepResults, search: SearchResult, level: Levels | None) -> d
     row = {"method": search.method, "trials": str(len(outcomes))}
     row |= {how: str(outcomes.count(how)) for how in _ENDS}
     row |= {"best": "", "median": ""}
-    if ranked := search.ranked(results.direction):
+    if ranked := search.ranked:
         best, scores = ranked[0], [trial.score or 0.0 for trial in ranked]
         spread = "" if best.standard_error is None else f" ± {best.standard_error:.2g}"
         row |= {"best": f"{best.score:.4g}{spread}", "median": f"{statistics.median(scores):.4g}"}

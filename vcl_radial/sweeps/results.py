@@ -9,24 +9,25 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import TypeAdapter
 
 from vcl_radial.config import outside
 from vcl_radial.errors import UserError
 from vcl_radial.files.reading import read_json, read_text
-from vcl_radial.metrics import mean_and_standard_error
 from vcl_radial.runs import tracks
 from vcl_radial.runs.environment import seconds
 from vcl_radial.runs.folder import ENVIRONMENT, RunFolder, read_spec
-from vcl_radial.runs.spec import RunSpec
-from vcl_radial.runs.track import SCORED_ON, AnyTrack, Direction
+from vcl_radial.runs.track import AnyTrack, Direction
 from vcl_radial.sweeps.folder import SweepFolder, cell, chosen_for, label_of, read_described
-from vcl_radial.sweeps.outcome import run_fault, score
-from vcl_radial.sweeps.space import Parameters, Range, Searchable, in_order
+from vcl_radial.sweeps.outcome import mean_score, run_fault, score
+from vcl_radial.sweeps.space import Parameters, Range, Searchable, encoded, in_order
 from vcl_radial.sweeps.specification import MOST_SEEDS
 from vcl_radial.sweeps.study import Outcome, Result
+
+if TYPE_CHECKING:
+    import optuna
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class SearchResult:
         folder: the folder of its run folders.
         start: the initial settings of all runs: a run's spec, without the seed unless settings are
             chosen per seed.
-        trials: all trials that have ended.
+        trials: all trials that have ended, the best one first, those without a score last.
         environments: environments of the finished runs.
         chance: the mean score without training, in per cent; None without a finished run.
     """
@@ -80,18 +81,15 @@ class SearchResult:
         """The key for which settings are chosen; None for all seeds together."""
         return chosen_for(self.start)
 
-    def in_order(self, direction: Direction) -> list[TrialResult]:
-        """All trials, the best one first, those without a score last; equal trials in order."""
-        sign = -1 if direction == "maximize" else 1
-        return sorted(self.trials, key=lambda t: (t.score is None, sign * (t.score or 0.0)))
-
-    def ranked(self, direction: Direction) -> list[TrialResult]:
+    @property
+    def ranked(self) -> list[TrialResult]:
         """The trials with a score, the best one first."""
-        return [trial for trial in self.in_order(direction) if trial.score is not None]
+        return [trial for trial in self.trials if trial.score is not None]
 
-    def best(self, direction: Direction) -> TrialResult | None:
-        """The best finished trial; None without one."""
-        return next(iter(self.ranked(direction)), None)
+    @property
+    def best(self) -> TrialResult | None:
+        """The best finished trial, the first one of equal trials; None without one."""
+        return next(iter(self.ranked), None)
 
 
 @dataclass(frozen=True)
@@ -167,28 +165,32 @@ def _results(path: Path, table: Mapping[str, Any], by: str | None) -> SweepResul
     if by is not None and by not in objectives:
         raise UserError(f"no score {by!r}; choose from {', '.join(objectives)}")
     other = by if objective != table["objective"] else None
-    searched = [
-        _with_runs(start, trials.get(label_of(start), []), path, other) for start in table["start"]
-    ]
+    sign = -1 if objectives[objective].direction == "maximize" else 1
+    searched = []
+    for start in table["start"]:
+        search = _with_runs(start, trials.get(label_of(start), []), path, other)
+        search.trials.sort(key=lambda t: (t.score is None, sign * (t.score or 0.0)))
+        searched.append(search)
     return SweepResults(path.resolve().name, table, keys, searched, objective)
 
 
-def run_of(start: Mapping[str, Any], parameters: Mapping[str, Any]) -> RunSpec:
-    """The run of a configuration with seed 0, from the initial settings in a sweep's folder."""
-    track = tracks.from_tables(start)
-    data, recipe = dict(start[track.spec.DATA]), dict(start["recipe"])
-    options = dict(recipe.get("options", {}))
-    for key, value in parameters.items():
-        table, dot, inner = key.partition(".")
-        if not dot:
-            recipe[key] = value
-        else:
-            {track.spec.DATA: data, "options": options}[table][inner] = value
-    recipe |= {"options": options} if options else {}
-    run: RunSpec = track.validated(
-        {**start, "seed": 0, "evaluate_on": SCORED_ON, track.spec.DATA: data, "recipe": recipe}
-    )
-    return run
+def study_of(
+    search: SearchResult, keys: Mapping[str, Searchable], direction: Direction
+) -> optuna.Study:
+    """Make a study of all trials that have ended, for Optuna's plots, named by the method."""
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    sampler = optuna.samplers.RandomSampler()
+    study = optuna.create_study(direction=direction, study_name=search.method, sampler=sampler)
+    for trial in sorted(search.trials, key=lambda trial: trial.number):
+        study.enqueue_trial(encoded(trial.parameters))
+        asked = study.ask()
+        for key in trial.parameters:
+            keys[key].suggest(asked, key)
+        failed = optuna.trial.TrialState.FAIL if trial.score is None else None
+        study.tell(asked, trial.score, state=failed)
+    return study
 
 
 def _with_runs(
@@ -242,8 +244,8 @@ def _rescored(trial: TrialResult, scores: Sequence[float | None]) -> TrialResult
     known = [value for value in scores if value is not None and math.isfinite(value)]
     if len(known) < len(trial.runs):
         return replace(trial, score=None, standard_error=None)
-    mean, spread = mean_and_standard_error(known)
-    return replace(trial, score=mean, standard_error=None if math.isnan(spread) else spread)
+    mean, spread = mean_score(known)
+    return replace(trial, score=mean, standard_error=spread)
 
 
 def _trials(path: Path, keys: Mapping[str, Searchable]) -> dict[str, list[TrialResult]]:
