@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING
 
 import matplotlib as mpl
 import numpy as np
+from matplotlib.category import StrCategoryLocator
 from matplotlib.figure import Figure
-from matplotlib.ticker import PercentFormatter
+from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from vcl_radial.reporting.figures.drawing import legend, logarithmic, mark, sheet
+from vcl_radial.reporting.figures.panels import label_columns
 from vcl_radial.reporting.figures.style import FAINT, colour_map, house_style, method_styles
 from vcl_radial.runs.track import Direction
 from vcl_radial.sweeps.levels import Levels, counted
@@ -125,6 +127,7 @@ def history(studies: Sequence[optuna.Study], label: str) -> Figure:
             trials.set(color=styles[name].colour, sizes=[14], label=name)
             best.set(color=styles[name].colour, alpha=1.0, label="_")
         axes.grid(axis="y", color=FAINT, linewidth=0.4)
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.set(xlabel="trial; line: the best so far", ylabel=label)
         legend(axes)
         return _finished(axes, _WIDTH + 0.8, _HEIGHT + 0.6)
@@ -141,6 +144,9 @@ def slices(study: optuna.Study, label: str) -> Figure:
             panel.collections[0].set(cmap=colour_map(), edgecolor="white", sizes=[22])
             if panel.get_xscale() == "log":
                 logarithmic(panel, "x", ticks=4)
+            elif isinstance(panel.xaxis.get_major_locator(), StrCategoryLocator):
+                names = [text.get_text().strip("'") for text in panel.get_xticklabels()]
+                label_columns(panel, range(len(names)), names, 1.4 / len(names))
         return _finished(axes[0], 1.4 + 1.9 * len(axes), _HEIGHT)
 
 
