@@ -88,8 +88,24 @@ class SweepFolder:
         return owner
 
     def write_trials(self, studies: Sequence[Study]) -> None:
-        """Write the table of all trials that have ended."""
-        write_atomically(self.path / "trials.csv", table(studies))
+        """Write the table of all trials that have ended; equal sweeps give equal bytes."""
+        sweep = studies[0].plan.sweep
+        rows = [
+            {
+                "benchmark": study.plan.base.benchmark,
+                "method": study.plan.base.method,
+                "chosen_for": study.plan.chosen_for,
+                "trial": number,
+                **vars(result),
+                "runs": " ".join(self.run(run).path.name for run in study.trials[number].runs),
+                **study.trials[number].parameters,
+            }
+            for study in studies
+            for number, result in sorted(study.results.items())
+        ]
+        columns = [column for column in COLUMNS if sweep.per_seed or column != "chosen_for"]
+        table = pd.DataFrame(rows, columns=[*columns, *sweep.search], dtype=object)
+        write_atomically(self.path / "trials.csv", table.to_csv(index=False))
 
     def read_spent(self) -> tuple[float, dict[str, int]]:
         """Read the seconds that the sweep has taken, and the number of trials of each search."""
@@ -138,26 +154,6 @@ def read_described(path: Path) -> dict[str, Any]:
 def _stamp(text: str) -> str:
     """The first line of `sweep.toml`, with the checksum of the others."""
     return f"# sha256 {hashlib.sha256(text.encode()).hexdigest()}"
-
-
-def table(studies: Sequence[Study]) -> str:
-    """The CSV of all trials that have ended; equal sweeps give equal bytes."""
-    sweep = studies[0].plan.sweep
-    rows = [
-        {
-            "benchmark": study.plan.base.benchmark,
-            "method": study.plan.base.method,
-            "chosen_for": study.plan.chosen_for,
-            "trial": number,
-            **vars(result),
-            "runs": " ".join(RunFolder(Path(), run).path.name for run in study.trials[number].runs),
-            **study.trials[number].parameters,
-        }
-        for study in studies
-        for number, result in sorted(study.results.items())
-    ]
-    columns = [column for column in COLUMNS if sweep.per_seed or column != "chosen_for"]
-    return pd.DataFrame(rows, columns=[*columns, *sweep.search], dtype=object).to_csv(index=False)
 
 
 def chosen_for(start: Mapping[str, Any]) -> str | None:

@@ -13,27 +13,31 @@ from vcl_radial.runs import catalogue, planning, tracks
 from vcl_radial.runs.spec import RunSpec
 from vcl_radial.runs.track import SCORED_ON, AnyTrack, Direction
 from vcl_radial.sweeps.space import Parameters, Range, Space
-from vcl_radial.sweeps.specification import Sweep, dotted, parsed, track_of
+from vcl_radial.sweeps.specification import Sweep, dotted, parsed
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A validated search with one method on one benchmark, which can make its runs.
-
-    Attributes:
-        chosen_for: the key (`Track.selection_unit`) of the search; None for all seeds.
-    """
+    """A validated search with one method on one benchmark, which can make its runs."""
 
     name: str
     sweep: Sweep
-    track: AnyTrack
     benchmark: str
     method: str
     base: RunSpec
     space: Space
     grid: tuple[Parameters, ...] | None
     on_data: Callable[[RunSpec], RunSpec] | None = None
-    chosen_for: str | None = None
+
+    @property
+    def track(self) -> AnyTrack:
+        """The track of the benchmark."""
+        return tracks.find(self.base.TRACK)
+
+    @property
+    def chosen_for(self) -> str | None:
+        """The key of the unit for which settings are chosen; None for all seeds together."""
+        return self.track.selection_unit(self.base.settings()) if self.sweep.per_seed else None
 
     @property
     def label(self) -> str:
@@ -65,7 +69,8 @@ class Plan:
             settings |= self.track.split_of(seed)
         run = _run(self.benchmark, self.method, seed, settings, self.chosen_for)
         if self.sweep.shares:
-            settings |= shared(run.settings()["recipe"], self.sweep.shares)
+            recipe, shares = run.settings()["recipe"], self.sweep.shares.items()
+            settings |= {key: max(1, round(share * recipe[key])) for key, share in shares}
             run = _run(self.benchmark, self.method, seed, settings, self.chosen_for)
         return run if self.on_data is None else self.on_data(run)
 
@@ -101,11 +106,10 @@ def plans(name: str, sweep: Sweep, path: Path) -> list[Plan]:
         UserError: a key of a recipe is unknown or a value impossible.
     """
     made: list[Plan] = []
-    track = track_of(sweep.benchmark, path)
     for benchmark in sweep.benchmark:
         for method in sweep.method:
             try:
-                made += _plans(name, sweep, track, benchmark, method)
+                made += _plans(name, sweep, benchmark, method)
             except UserError as error:
                 raise UserError(str(error), path) from None
     labels = [plan.label for plan in made]
@@ -133,12 +137,7 @@ def _check_reached(sweep: Sweep, made: Sequence[Plan], path: Path) -> None:
             )
 
 
-def shared(recipe: Mapping[str, Any], shares: Mapping[str, float]) -> dict[str, int]:
-    """The values of keys in a trial that uses only a share of them."""
-    return {key: max(1, round(share * recipe[key])) for key, share in shares.items()}
-
-
-def _plans(name: str, sweep: Sweep, track: AnyTrack, benchmark: str, method: str) -> list[Plan]:
+def _plans(name: str, sweep: Sweep, benchmark: str, method: str) -> list[Plan]:
     """One plan; or one per seed and data set if settings are chosen per seed.
 
     Raises:
@@ -146,24 +145,22 @@ def _plans(name: str, sweep: Sweep, track: AnyTrack, benchmark: str, method: str
     """
     if sweep.per_seed:
         bases = _runs(benchmark, method, range(sweep.seeds), sweep.fixed)
-        keys: list[str | None] = [track.selection_unit(base.settings()) for base in bases]
     else:
-        bases, keys = [_run(benchmark, method, 0, sweep.fixed, None)], [None]
+        bases = [_run(benchmark, method, 0, sweep.fixed, None)]
     made = []
-    for base, key in zip(bases, keys, strict=True):
-        space = Space(sweep.search, _values(base, track))
+    for base in bases:
+        space = Space(sweep.search, _values(base))
         grid = tuple(space.grid()) if sweep.kind == "grid" else None
-        made.append(Plan(name, sweep, track, benchmark, method, base, space, grid, None, key))
+        made.append(Plan(name, sweep, benchmark, method, base, space, grid))
     _check_values(made[0])
     return made
 
 
-def _values(base: RunSpec, track: AnyTrack) -> dict[str, Any]:
+def _values(base: RunSpec) -> dict[str, Any]:
     """The values that a condition may name; keys of inner tables are dotted."""
-    tables = base.model_dump()
-    values = {**base.settings(), **dotted(tables["recipe"], track)}
-    data = tables[track.spec.DATA]
-    return values | {f"{track.spec.DATA}.{key}": value for key, value in data.items()}
+    tables, track = base.model_dump(), tracks.find(base.TRACK)
+    inner = {**tables["recipe"], base.DATA: tables[base.DATA]}
+    return {**base.settings(), **dotted(inner, track)}
 
 
 def _check_values(plan: Plan) -> None:
