@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -98,7 +98,8 @@ def parsed(table: dict[str, Any], path: Path) -> Sweep:
     if isinstance(table.get("search"), dict):
         table["search"] = {k: _domain(k, value, path) for k, value in table["search"].items()}
     sweep = validated(Sweep, table, str(path))
-    _check(sweep, track, path)
+    for fault in _faults(sweep, track):
+        raise UserError(fault, path)
     return sweep
 
 
@@ -128,47 +129,36 @@ def track_of(benchmarks: Any, path: Path) -> AnyTrack:
     return next(iter(by_name.values())) if by_name else tracks.find(DEFAULT_TRACK)
 
 
-def _check(sweep: Sweep, track: AnyTrack, path: Path) -> None:
+def _faults(sweep: Sweep, track: AnyTrack) -> Iterator[str]:
+    """What contradicts each other in a sweep, or is impossible in its track."""
     if sweep.objective not in track.objectives:
-        raise UserError(
+        yield (
             f"unknown objective {sweep.objective!r}; the nearest is "
             f"{nearest(sweep.objective, track.objectives)!r} (there are "
-            f"{', '.join(track.objectives)})",
-            path,
+            f"{', '.join(track.objectives)})"
         )
     if sweep.pruning is not None and not track.has_scores_between:
-        raise UserError(
-            f"pruning: runs of {track.name} have no score before their end; leave [pruning] out",
-            path,
-        )
+        yield f"pruning: runs of {track.name} have no score before their end; leave [pruning] out"
     if sweep.resplit and sweep.per_seed:
-        raise UserError("resplit and per_seed: both give each seed its data; keep one", path)
-    if sweep.resplit:
-        keys = track.split_of(0)
-        if not keys:
-            raise UserError(
-                f"resplit: in {track.name} other validation data change the test data "
-                "too; leave it out",
-                path,
-            )
-        for key in keys:
-            if key in sweep.fixed or key in sweep.search:
-                raise UserError(f"resplit sets {key} to each seed; leave one of them out", path)
+        yield "resplit and per_seed: both give each seed its data; keep one"
+    split = track.split_of(0) if sweep.resplit else {}
+    if sweep.resplit and not split:
+        yield (
+            f"resplit: in {track.name} other validation data change the test data too; leave it out"
+        )
+    for key in split.keys() & (sweep.fixed.keys() | sweep.search.keys()):
+        yield f"resplit sets {key} to each seed; leave one of them out"
     if sweep.kind != "grid" and sweep.trials is None and sweep.hours is None:
-        raise UserError(f"a {sweep.kind} search needs an end: trials = N or hours = H", path)
-    _check_keys(sweep, track, path)
-
-
-def _check_keys(sweep: Sweep, track: AnyTrack, path: Path) -> None:
+        yield f"a {sweep.kind} search needs an end: trials = N or hours = H"
     for key, domain in sweep.search.items():
         if sweep.per_seed and key.startswith(f"{track.spec.DATA}."):
-            raise UserError(f"search.{key}: per seed, search only keys of the recipe", path)
+            yield f"search.{key}: per seed, search only keys of the recipe"
         if key in ("benchmark", "method"):
-            raise UserError(f"search.{key}: write {key} = [...] at the top instead", path)
+            yield f"search.{key}: write {key} = [...] at the top instead"
         if key in sweep.fixed:
-            raise UserError(f"{key} is under [fixed] and under [search]; take one away", path)
+            yield f"{key} is under [fixed] and under [search]; take one away"
         if sweep.kind == "grid" and isinstance(domain, Range):
-            raise UserError(f"search.{key}: a grid needs a list of choices, not a range", path)
+            yield f"search.{key}: a grid needs a list of choices, not a range"
 
 
 def _domain(key: str, value: Any, path: Path) -> Searchable:
