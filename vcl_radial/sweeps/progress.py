@@ -44,11 +44,7 @@ class Progress(Lines):
             self._kept += 1
             return
         result = study.results[number]
-        if result.score is None:
-            text = f"{result.outcome} ({result.words})"
-        else:
-            spread = "" if result.standard_error is None else f" ± {result.standard_error:.3g}"
-            text = f"{result.score:.4g}{spread}"
+        text = result.text or f"{result.outcome} ({result.words})"
         best = study.best()
         if best is not None:
             text += f"  best {study.results[best].score:.4g} (trial {best})"

@@ -32,11 +32,10 @@ def recipe_text(
             default = planning.plan(search.benchmark, [search.method], [0])[0]
             recipe["eval_samples"] = default.recipe.eval_samples
     place = "best" if rank == 1 else f"number {rank}"
-    spread = "" if trial.standard_error is None else f" +- {trial.standard_error:.3g}"
     head = [
         f"# The {place} of {len(search.trials)} trials of the sweep {results.name}: "
         f"trial {trial.number},",
-        f"# {results.objective} {trial.score:.4g}{spread} on validation data of "
+        f"# {results.objective} {trial.text} on validation data of "
         f"{search.benchmark}, {number_of('seed', int(results.table['seeds']))}.",
     ]
     description = (

@@ -270,9 +270,8 @@ def _row(results: SweepResults, search: SearchResult, level: Levels | None) -> d
     row |= {how: str(outcomes.count(how)) for how in _ENDS}
     row |= {"best": "", "median": ""}
     if ranked := search.ranked:
-        best, scores = ranked[0], [trial.score or 0.0 for trial in ranked]
-        spread = "" if best.standard_error is None else f" ± {best.standard_error:.2g}"
-        row |= {"best": f"{best.score:.4g}{spread}", "median": f"{statistics.median(scores):.4g}"}
+        median = statistics.median(trial.score or 0.0 for trial in ranked)
+        row |= {"best": ranked[0].text, "median": f"{median:.4g}"}
     if level is not None:
         nothing, good = shares(search, level)
         row |= {"learnt nothing (%)": f"{nothing:.0f}", "good (%)": f"{good:.0f}"}

@@ -47,6 +47,12 @@ class Result:
     words: str | None = None
     scores_so_far: Mapping[int, float] = field(default_factory=dict)
 
+    @property
+    def text(self) -> str:
+        """The score with its standard error; empty without a score."""
+        spread = "" if self.standard_error is None else f" ± {self.standard_error:.2g}"
+        return "" if self.score is None else f"{self.score:.4g}{spread}"
+
 
 @dataclass(frozen=True)
 class Trial:
