@@ -133,26 +133,26 @@ class LaneTraining:
             [run.seed for run in runs],
             data_dir=setting.images.folder,
             device=setting.device,
-            on_epoch=lambda lane, task, epoch: None if lane else self._epochs.end(),
+            report=lambda lane, step: None if lane else self._epochs.end(),
         )
         self._finish_a_task()
 
     def train(self) -> dict[str, float]:
         """Train the second task again in every lane; return the seconds of an epoch of all."""
-        for lane in self.together.lanes:
+        for lane in self.together.trainer.lanes:
             lane.done = 1
         return self._epochs.measure(self._finish_a_task)[1]
 
     def fill(self, seconds: float) -> Self:
         """Train once as a warm-up, and let a call last so long from now on."""
         epochs = epochs_to_fill(seconds, self.train()[EPOCH])
-        for lane in self.together.lanes:
-            lane.recipe = lane.recipe.model_copy(update={"epochs": epochs})
+        for lane in self.together.trainer.lanes:
+            lane.epochs = lambda task: epochs
         return self
 
     def _finish_a_task(self) -> None:
-        next(self.together.finish_tasks())
-        for lane in self.together.lanes:
+        next(self.together.steps())
+        for lane in self.together.trainer.lanes:
             if lane.fault is not None:
                 raise lane.fault
 

@@ -36,13 +36,13 @@ def usual(seed):
 
 def together(settings, recipes, seeds, **kwargs):
     runs = LaneRuns(settings, recipes, seeds, **kwargs)
-    list(runs.finish_tasks())
+    list(runs.steps())
     return runs
 
 
 def assert_same(lane, run, tolerance=1e-4):
     """Equal weights up to the rounding of batched products, and so equal scores."""
-    ours, theirs = lane.network.state_dict(), run.method.network.state_dict()
+    ours, theirs = lane.method.network.state_dict(), run.method.network.state_dict()
     assert ours.keys() == theirs.keys()
     for name, value in theirs.items():
         if isinstance(value, torch.Tensor):
@@ -122,7 +122,7 @@ def test_without_the_compiled_pass_a_lane_is_its_run_too(monkeypatch):
 
 def test_a_run_alone_goes_on_from_a_lanes_state_and_a_lane_from_a_runs():
     lanes = LaneRuns(MULTI_HEAD, [recipe()] * 2, [0, 1])
-    steps = lanes.finish_tasks()
+    steps = lanes.steps()
     next(steps)
     run = ContinualRun(MULTI_HEAD, recipe(), 1)
     run.load_state_dict(lanes.lanes[1].state_dict())
@@ -134,7 +134,7 @@ def test_a_run_alone_goes_on_from_a_lanes_state_and_a_lane_from_a_runs():
     next(first.finish_tasks())
     resumed = LaneRuns(MULTI_HEAD, [recipe()] * 2, [0, 1])
     resumed.lanes[1].load_state_dict(first.state_dict())
-    list(resumed.finish_tasks())
+    list(resumed.steps())
     for lane, seed in zip(resumed.lanes, [0, 1], strict=True):
         assert_same(lane, usual(seed))
 
@@ -143,10 +143,10 @@ def test_a_lane_that_diverges_leaves_the_others_alone():
     recipes = [recipe(), recipe(learning_rate=1e30), recipe()]
     runs = together(MULTI_HEAD, recipes, [0, 1, 2])
     good, bad, other = runs.lanes
-    assert bad.fault is not None
+    assert bad.trainer.fault is not None
     assert bad.tasks_done == 1
     for lane, seed in ((good, 0), (other, 2)):
-        assert lane.fault is None
+        assert lane.trainer.fault is None
         assert_same(lane, usual(seed))
 
 

@@ -195,7 +195,7 @@ def lane_training(setting, count: int, **others) -> LaneTraining:
 
 def bodies(training: LaneTraining) -> list[bytes]:
     return [
-        b"".join(p.detach().numpy().tobytes() for p in lane.network.body.parameters())
+        b"".join(p.detach().numpy().tobytes() for p in lane.method.network.body.parameters())
         for lane in training.together.lanes
     ]
 

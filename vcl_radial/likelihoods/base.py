@@ -13,7 +13,12 @@ from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
-from torch.nn.functional import binary_cross_entropy_with_logits, logsigmoid, one_hot
+from torch.nn.functional import (
+    binary_cross_entropy_with_logits,
+    cross_entropy,
+    logsigmoid,
+    one_hot,
+)
 
 from vcl_radial.errors import DataError, UserError
 from vcl_radial.likelihoods.mixture import Mixture
@@ -108,6 +113,11 @@ class Categorical(Likelihood):
     def nll(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """The mean cross-entropy."""
         return categorical_nll(outputs, targets)
+
+    def nll_per_point(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """The NLL of each point, `[..., B]`; outputs `[..., B, C]`, targets `[..., B]`."""
+        logits = outputs.flatten(0, -2).float()
+        return cross_entropy(logits, targets.flatten(), reduction="none").view(targets.shape)
 
     def mean_output(self, outputs: Tensor) -> Tensor:
         """The log of the mean probability over the samples, nats."""

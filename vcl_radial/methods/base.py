@@ -18,7 +18,7 @@ the methods that a subclass overrides. Both restore the mode.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -135,10 +135,6 @@ class Method(MethodTraits):
                 "all weights of the network are frozen (requires_grad = False), so that nothing is "
                 "left to train: leave its head trainable"
             )
-
-    @staticmethod
-    def begin_lane(network: nn.Module, heads: Collection[int], **options: Any) -> None:
-        """Prepare the network of a lane for a task, as `begin_task` does for a single run."""
 
     def penalty(self) -> Tensor | float:
         """The penalty of past tasks on the weights, a scalar in nats; 0 without memory."""

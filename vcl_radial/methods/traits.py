@@ -42,7 +42,7 @@ class MethodTraits:
     """A training step of many runs of the method at once, with Adam. It is not inherited, because a
     subclass may train differently. A method without it trains its runs one by one."""
     lane_options: ClassVar[frozenset[str]] = frozenset()
-    """The options of `begin_lane`, which runs that train at once may set."""
+    """The options that runs which train at once may set; they change no step."""
     recipe_keys: ClassVar[frozenset[str]] = frozenset()
     """The recipe keys that the method takes in addition to the settings of `Method`, if the method
     itself keeps a posterior over a network of point estimates: "prior_scale" and "initial_noise" if

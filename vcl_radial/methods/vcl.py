@@ -15,7 +15,7 @@ is the same; only the start of its optimisation differs.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import torch
@@ -69,20 +69,13 @@ class VCL(Method):
         self.restart = restart
 
     def begin_task(self, task: Task) -> None:
-        """Prepare the closed-form gradients, where they exist."""
-        self.begin_lane(self.network, task.heads, restart=self.restart)
+        """Restart the noise, if the option is set; prepare the closed-form gradients, if any."""
+        if self.restart:
+            restart_noise(self.network, task.heads)
         super().begin_task(task)
         self.release()  # an interrupted task has not ended
         self._blocks = posterior_blocks(self.network, self.heads)
         self.take_over(VCL)
-
-    @staticmethod
-    def begin_lane(
-        network: nn.Module, heads: Collection[int], *, restart: bool = False, **options: Any
-    ) -> None:
-        """Restart the noise, if the option is set."""
-        if restart:
-            restart_noise(network, heads)
 
     def take_over(self, like: type[VCL]) -> None:
         """Prepare the closed-form gradients if they exist and that class defines the step."""

@@ -14,7 +14,6 @@ from typing import TypeAlias
 
 import torch
 from torch import Tensor
-from torch.nn.functional import cross_entropy
 
 from vcl_radial import native
 from vcl_radial.nn.blocks import softplus
@@ -44,12 +43,6 @@ Loss: TypeAlias = Callable[[Tensor, Tensor], Tensor]
 """Maps outputs `[lanes, B, C]` and targets `[lanes, B]` to each lane's mean NLL, `[lanes]`."""
 
 
-def categorical_loss(outputs: Tensor, targets: Tensor) -> Tensor:
-    """The mean cross-entropy of each lane, nats."""
-    nll = cross_entropy(outputs.flatten(0, 1).float(), targets.flatten(), reduction="none")
-    return nll.view(targets.shape).mean(1)
-
-
 class LaneStep:
     """Adam on `mean NLL + kl_factor * KL(q || p)` in every lane.
 
@@ -62,8 +55,8 @@ class LaneStep:
         x: the training inputs `[N, ...]` of all lanes.
         y: the training targets `[N]`.
         samples: number of weight samples per step.
-        amsgrad: whether to use AMSGrad instead of Adam.
         loss: the mean NLL.
+        amsgrad: whether to use AMSGrad instead of Adam.
         prior_precision: precisions of point estimates by name, `[R]`; others have no prior.
     """
 
@@ -76,8 +69,8 @@ class LaneStep:
         y: Tensor,
         *,
         samples: int,
+        loss: Loss,
         amsgrad: bool = False,
-        loss: Loss = categorical_loss,
         prior_precision: Mapping[str, Tensor] | None = None,
     ) -> None:
         self.lanes, self.settings, self.generators = lanes, list(settings), list(generators)

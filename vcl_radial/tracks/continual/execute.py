@@ -1,8 +1,8 @@
-"""Steps of a task sequence for the run machine, alone or as lanes: a step is a task."""
+"""Runs of a task sequence for the run machine: opened, and checked before any trains."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,6 @@ from typing import Any
 from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.training import Step
-from vcl_radial.tracks.continual.lane_runs import LaneRuns
 from vcl_radial.tracks.continual.methods import (
     by_avalanche,
     make_strategy,
@@ -53,46 +52,6 @@ def run_class(
     from vcl_radial.tracks.continual.avalanche import AvalancheRun
 
     return partial(AvalancheRun, folder=RunFolder(context.out, spec).path, report=report)
-
-
-class TaskLanes:
-    """Runs on one stream, trained as one program.
-
-    Args:
-        specs: specifications of one stream and one shape.
-        context: device and folders of the runs.
-        report: called with a lane and the progress of its epoch.
-    """
-
-    def __init__(
-        self, specs: Sequence[Run], context: RunContext, report: Callable[[int, Step], None]
-    ) -> None:
-        def on_epoch(lane: int, task: int, epoch: int) -> None:
-            report(lane, self.lanes[lane].after_epoch(task, epoch, {}))
-
-        self._runs = LaneRuns(
-            specs[0].stream,
-            [spec.recipe for spec in specs],
-            [spec.seed for spec in specs],
-            evaluate_on=specs[0].evaluate_on,
-            data_dir=context.data_dir,
-            device=context.device,
-            on_epoch=on_epoch,
-        )
-        self.lanes = self._runs.lanes
-
-    def leave_out(self, lane: int) -> None:
-        """Stop training a lane."""
-        self._runs.leave_out(lane)
-
-    def fault(self, lane: int) -> Any:
-        """The error that ended a lane early; None if there was none."""
-        return self._runs.lanes[lane].fault
-
-    def steps(self) -> Iterator[dict[int, Step]]:
-        """Train and score task by task."""
-        for finished in self._runs.finish_tasks():
-            yield {lane: self.lanes[lane].after_task() for lane in finished}
 
 
 def check_made_on(runs: Sequence[Run], data_dir: Path | None) -> None:

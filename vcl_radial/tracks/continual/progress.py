@@ -3,62 +3,49 @@
 from __future__ import annotations
 
 import json
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 import pandas as pd
-from torch import nn
 
-from vcl_radial.data.streams import TensorStream
-from vcl_radial.methods.carried import contents
+from vcl_radial.data.streams.tensors import Split, TensorStream
+from vcl_radial.methods.base import Method
+from vcl_radial.methods.carried import carried_bytes, contents
 from vcl_radial.metrics import summary
 from vcl_radial.metrics.continual import TIDY_COLUMNS
 from vcl_radial.nn.movement import LayerMovement, layer_starts
 from vcl_radial.runs.training import Step
-from vcl_radial.tracks.continual.evaluation import Row
+from vcl_radial.tracks.continual.evaluation import Row, evaluate
 from vcl_radial.tracks.continual.settings import Recipe
 
 
-class TaskRun(ABC):
+class TaskRun:
     """A run in progress; see `vcl_radial.runs.training.Training`. A step is a task.
 
     Args:
         stream: the task sequence.
         recipe: the method.
-        network: network before the first task.
+        trainer: its trainer, or its lane of a trainer of many runs, before the first task.
+        evaluate_on: part of the data that is scored.
     """
 
     iterations = 0
     """Number of training steps so far; lanes do not count them."""
 
-    def __init__(self, stream: TensorStream, recipe: Recipe, network: nn.Module) -> None:
-        self.stream, self.recipe, self.network = stream, recipe, network
-        self.starts = layer_starts(network)
+    def __init__(
+        self, stream: TensorStream, recipe: Recipe, trainer: Any, evaluate_on: Split
+    ) -> None:
+        self.stream, self.recipe, self.trainer = stream, recipe, trainer
+        self.evaluate_on = evaluate_on
+        self.method: Method = trainer.method
+        self.starts = layer_starts(self.method.network)
         """The initial noise of each layer; empty without a posterior."""
-        self._start = contents(network.state_dict())
+        self._start = contents(self.method.network.state_dict())
         self.rows: list[Row] = []
         self.layers: list[tuple[int, LayerMovement]] = []
         self.seconds = {"training": 0.0, "evaluation": 0.0}
-
-    @property
-    @abstractmethod
-    def tasks_done(self) -> int:
-        """Number of tasks that are trained."""
-
-    @property
-    @abstractmethod
-    def carried_bytes(self) -> int | None:
-        """Bytes that the method keeps after the last task; None if it learns all tasks at once."""
-
-    @abstractmethod
-    def trainer_state(self) -> dict[str, Any]:
-        """The state of the trainer; a single run and a lane can resume from each other's state."""
-
-    @abstractmethod
-    def load_trainer_state(self, state: dict[str, Any]) -> None:
-        """Load what `trainer_state` returned."""
 
     @property
     def tasks(self) -> int:
@@ -68,12 +55,48 @@ class TaskRun(ABC):
     @property
     def trainings(self) -> int:
         """Number of trainings: one per task, or one for all tasks."""
-        return self.tasks
+        return 1 if self.method.needs_whole_stream else self.tasks
+
+    @property
+    def tasks_done(self) -> int:
+        """Number of tasks that are trained."""
+        return int(self.trainer.done) * (self.tasks // self.trainings)
+
+    @property
+    def carried_bytes(self) -> int | None:
+        """Bytes that the method keeps after the last task; None if it learns all tasks at once."""
+        if self.trainings == 1:
+            return None
+        return carried_bytes(self.trainer.states[-1], self._start)
+
+    def steps(self) -> Iterator[Step]:
+        """Raise: lanes are trained together, by `LaneRuns`."""
+        raise NotImplementedError
+
+    def end_task(self, seconds: float) -> None:
+        """Score the method after a task.
+
+        Args:
+            seconds: seconds of the training on the task.
+        """
+        self.seconds["training"] += seconds
+        self.layers += [(self.tasks_done, layer) for layer in self.method.movement]
+        self.evaluate()
+
+    def evaluate(self) -> None:
+        """Score the method after the tasks so far.
+
+        Raises:
+            Diverged: a prediction is not a number.
+        """
+        started = time.perf_counter()
+        self.rows += evaluate(self.method, self.stream, self.evaluate_on, self.tasks_done)
+        self.seconds["evaluation"] += time.perf_counter() - started
 
     @property
     def parameters(self) -> int:
         """Number of trained numbers of the network; a Gaussian weight has two."""
-        return sum(p.numel() for p in self.network.parameters())
+        return sum(p.numel() for p in self.method.network.parameters())
 
     def accuracy(self) -> pd.DataFrame:
         """The tidy scores so far: `task_trained, task_evaluated, metric, value`."""
@@ -97,7 +120,7 @@ class TaskRun(ABC):
     def state_dict(self) -> dict[str, Any]:
         """Plain tensors and numbers from which the run resumes."""
         return {
-            "trainer": self.trainer_state(),
+            "trainer": self.trainer.state_dict(),
             "rows": self.rows,
             "layers": [(task, *layer) for task, layer in self.layers],
             "iterations": self.iterations,
@@ -106,7 +129,7 @@ class TaskRun(ABC):
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Resume from the result of `state_dict`."""
-        self.load_trainer_state(state["trainer"])
+        self.trainer.load_state_dict(state["trainer"])
         self.rows = [tuple(row) for row in state["rows"]]
         self.layers = [(task, LayerMovement(*layer)) for task, *layer in state["layers"]]
         self.seconds, self.iterations = dict(state["seconds"]), state["iterations"]

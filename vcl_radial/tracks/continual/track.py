@@ -153,9 +153,17 @@ class Continual(Track[Run]):
         self, runs: Sequence[Run], context: RunContext, report: Callable[[int, Step], None]
     ) -> Lanes:
         """Open a batch at its start."""
-        from vcl_radial.tracks.continual.execute import TaskLanes
+        from vcl_radial.tracks.continual.lane_runs import LaneRuns
 
-        return TaskLanes(runs, context, report)
+        return LaneRuns(
+            runs[0].stream,
+            [run.recipe for run in runs],
+            [run.seed for run in runs],
+            evaluate_on=runs[0].evaluate_on,
+            data_dir=context.data_dir,
+            device=context.device,
+            report=report,
+        )
 
 
 def _stream_key(run: Run) -> str:

@@ -18,12 +18,10 @@ from torch.nn.functional import cross_entropy
 
 from vcl_radial.data.streams import TensorStream
 from vcl_radial.likelihoods import Likelihood
-from vcl_radial.methods.carried import carried_bytes
 from vcl_radial.methods.tasks import Batch
 from vcl_radial.optimizers.schedules import SCHEDULES
 from vcl_radial.runs.training import Step
 from vcl_radial.system.seeds import seed_of
-from vcl_radial.tracks.continual.evaluation import evaluate
 from vcl_radial.tracks.continual.methods import method_of, optimizer_for
 from vcl_radial.tracks.continual.networks import make_network, stream_for
 from vcl_radial.tracks.continual.progress import TaskRun
@@ -49,7 +47,7 @@ class StreamTasks(TaskSource):
 
     def tasks(self) -> Sequence[TensorTask]:
         """The tasks; a task gathers its inputs on access."""
-        return _OnDemand(self.stream.n_tasks, lambda number: self._task([number]))
+        return OnDemand(self.stream.n_tasks, lambda number: self._task([number]))
 
     def together(self) -> TensorTask:
         """All tasks as one task, in which each point has its head."""
@@ -70,8 +68,10 @@ class StreamTasks(TaskSource):
         return TensorTask(name, points, sorted(set(heads)), recipe.batch_size, recipe.drop_last)
 
 
-class _OnDemand(Sequence[TensorTask]):
-    def __init__(self, count: int, make: Callable[[int], TensorTask]) -> None:
+class OnDemand(Sequence[Any]):
+    """A sequence whose items are made on access."""
+
+    def __init__(self, count: int, make: Callable[[int], Any]) -> None:
         self._count, self._make = count, make
 
     def __len__(self) -> int:
@@ -109,16 +109,15 @@ class ContinualRun(TaskRun):
     ) -> None:
         # A network trained to a loss near 0 meets denormal numbers, and they are slow.
         torch.set_flush_denormal(True)
-        self.seed, self.recipe, self.evaluate_on = seed, recipe, evaluate_on
+        self.seed, self.recipe = seed, recipe
         stream = stream_for(settings, recipe, data_dir, seed)
         recipe.check_batches(min(map(len, stream.train)))
         self.stream = stream.to(device)
         self.source = StreamTasks(self.stream, recipe)
         with drawing_from(task_seed(seed, 0), torch.device("cpu")):
             network = make_network(stream, recipe).to(device)
-            self.trainer = self._trainer(network, on_epoch, watched=watched)
-        self.method = self.trainer.method
-        super().__init__(self.stream, recipe, self.method.network)
+            trainer = self._trainer(network, on_epoch, watched=watched)
+        super().__init__(self.stream, recipe, trainer, evaluate_on)
 
     def _trainer(self, network: Any, on_epoch: OnEpoch, *, watched: bool) -> Any:
         recipe = self.recipe
@@ -141,32 +140,16 @@ class ContinualRun(TaskRun):
     def _count(self) -> None:
         self.iterations += 1
 
-    @property
-    def trainings(self) -> int:
-        """Number of trainings: one per task, or one for all tasks."""
-        return 1 if self.method.needs_whole_stream else self.tasks
-
-    @property
-    def tasks_done(self) -> int:
-        """Number of tasks that are trained."""
-        return int(self.trainer.done) * (self.tasks // self.trainings)
-
-    @property
-    def carried_bytes(self) -> int | None:
-        """Bytes that the method keeps after the last task; None if it learns all tasks at once."""
-        if self.trainings == 1:
-            return None
-        return carried_bytes(self.trainer.states[-1], self._start)
+    def _set_iterations(self, iterations: int) -> None:
+        self.iterations = iterations
 
     def finish_tasks(self) -> Iterator[int]:
         """Train and score the remaining tasks; yield the number of tasks done after each step."""
         if not self.rows:
-            self._evaluate()
+            self.evaluate()
         started = time.perf_counter()
         for _ in self.trainer.steps(self.source):
-            self.seconds["training"] += time.perf_counter() - started
-            self.layers += [(self.tasks_done, layer) for layer in self.method.movement]
-            self._evaluate()
+            self.end_task(time.perf_counter() - started)
             yield self.tasks_done
             started = time.perf_counter()
 
@@ -174,20 +157,6 @@ class ContinualRun(TaskRun):
         """Train and score task by task."""
         for _ in self.finish_tasks():
             yield self.after_task()
-
-    def trainer_state(self) -> dict[str, Any]:
-        """The state of the trainer."""
-        state: dict[str, Any] = self.trainer.state_dict()
-        return state
-
-    def load_trainer_state(self, state: dict[str, Any]) -> None:
-        """Load what `trainer_state` returned."""
-        self.trainer.load_state_dict(state)
-
-    def _evaluate(self) -> None:
-        started = time.perf_counter()
-        self.rows += evaluate(self.method, self.stream, self.evaluate_on, self.tasks_done)
-        self.seconds["evaluation"] += time.perf_counter() - started
 
     def _seed_of(self, purpose: Purpose, number: int, epoch: int) -> int | None:
         """One seed for each task."""

@@ -21,7 +21,7 @@ class Replayed:
     """
 
     def __init__(self, step: LaneStep) -> None:
-        self.step = step
+        self.step, self.device = step, step.x.device
         self._recorded: dict[torch.Size, tuple[torch.cuda.CUDAGraph, Tensor, Tensor]] = {}
 
     def scale_rates(self, factors: Sequence[float]) -> None:
