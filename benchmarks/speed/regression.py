@@ -17,12 +17,14 @@ from torch import Tensor, nn
 from benchmarks.speed.pictures import Ratios
 from benchmarks.speed.setting import Row, Setting, compare
 from benchmarks.speed.timing import Measurement, timed
-from vcl_radial.likelihoods.noise_precision import NoisePrecision
+from vcl_radial.likelihoods import Gaussian
+from vcl_radial.methods.naive import Naive
+from vcl_radial.methods.vcl import VCL
 from vcl_radial.nn import MLP, PosteriorSettings
-from vcl_radial.nn.lanes import Lanes
+from vcl_radial.nn.lanes import point_estimates
 from vcl_radial.nn.rdp import RDPSettings
-from vcl_radial.tracks.regression.batches import LaneData
-from vcl_radial.tracks.regression.fit import FitSettings, fit
+from vcl_radial.training.lane_data import LaneData
+from vcl_radial.training.lanes import LaneRun, LaneTrainer
 
 LANES, ROWS, INPUTS, HIDDEN, BATCH = 20, 455, 13, 50, 64
 REFERENCE, SECONDS = "radial, compiled", "seconds per step of a lane"
@@ -57,20 +59,21 @@ def measure(setting: Setting) -> list[Row]:
 
 def _train_lanes(posterior: _Posterior, x: Tensor, y: Tensor, steps: int, compiled: bool) -> None:
     point_head = isinstance(posterior, RDPSettings)  # one output has no direction
-    make = partial(MLP, INPUTS, 1, hidden=[HIDDEN], multi_head=False, point_heads=point_head)
-    networks = [make(posterior=posterior) for _ in range(LANES)]
-    lanes = Lanes(networks, 0)
-    data = LaneData.of([(x, y)] * LANES)
-    fit(
-        lanes,
-        [torch.Generator().manual_seed(lane) for lane in range(LANES)],
-        NoisePrecision(data.points, (1.0, 1e-3)),
-        data,
-        [1e-3] * LANES,
-        FitSettings(steps, BATCH),
-        prior_precision={name: torch.ones(LANES) for name in lanes.points},
-        compiled=compiled,
-    )
+    lanes = []
+    for seed in range(LANES):
+        network = MLP(
+            INPUTS,
+            1,
+            hidden=[HIDDEN],
+            multi_head=False,
+            point_heads=point_head,
+            posterior=posterior,
+        )
+        method = (Naive if posterior is None else VCL)(network, likelihood=Gaussian())
+        precision = dict.fromkeys(point_estimates(network, 0), torch.ones(()))
+        lanes.append(LaneRun(method, lambda task, seed=seed: seed, prior_precision=precision))  # type: ignore[misc]
+    trainer = LaneTrainer(lanes, batch_size=BATCH, steps=steps, compiled=compiled)
+    next(trainer.steps([LaneData.of([(x, y)] * LANES)]))
 
 
 def _train_alone(x: Tensor, y: Tensor, steps: int) -> None:

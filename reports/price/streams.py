@@ -77,8 +77,7 @@ def _images(spec: Any, data_dir: Path | None) -> Source:
 def _table(spec: Any, data_dir: Path | None) -> Source:
     from vcl_radial.tracks.networks import network_of_rows
     from vcl_radial.tracks.regression.data import load_data
-    from vcl_radial.tracks.regression.sequence import slices
-    from vcl_radial.tracks.regression.training import LaneSplits
+    from vcl_radial.tracks.regression.splits import LaneSplits, slices
 
     data, recipe = load_data(spec.data, data_dir), spec.recipe
     lanes = LaneSplits(data, [spec.seed])

@@ -22,7 +22,7 @@ from vcl_radial.methods.naive import Naive
 from vcl_radial.methods.tasks import Batch, Task
 from vcl_radial.methods.vcl import VCL
 from vcl_radial.nn import MLP
-from vcl_radial.tracks.regression.training import LaneSplits
+from vcl_radial.tracks.regression.splits import LaneSplits
 from vcl_radial.training.loop import TaskLoop
 
 X = torch.randn(8, 4, generator=torch.Generator().manual_seed(0))

@@ -188,15 +188,6 @@ def test_a_lanes_functions_are_the_same_to_the_last_bit_whoever_is_beside_it(nam
     assert torch.equal(together[:, 1], alone[:, 0])
 
 
-@pytest.mark.parametrize("name", ["gaussian", "radial", "rdp", "carried rdp"])
-def test_a_carried_posterior_has_no_divergence_from_itself(name):
-    lanes = Lanes([NETWORKS[name](lane) for lane in range(LANES)], 0)
-    assert all(kl_divergence(network, [0]) > 0.1 for network in lanes.networks)
-    carried = lanes.carried()
-    for network in carried.networks:
-        torch.testing.assert_close(kl_divergence(network, [0]), torch.zeros(()), atol=1e-4, rtol=0)
-
-
 def test_lanes_of_an_rdp_have_one_prior():
     networks = [
         mlp(0, posterior=RDPSettings("double", 0.05, gamma), point_heads=True)

@@ -41,11 +41,13 @@ def test_the_network_has_two_hidden_layers():
     shapes = []
 
     def look(job):
-        shapes.extend(p.shape for name, p in job.point_lanes().points.items() if "weight" in name)
-        return vcl.predict(job)
+        learner = vcl.Lanes(job)
+        (network,) = (lane.method.network for lane in learner.trainer.lanes)
+        shapes.extend(layer.weights.shape for layer in (*network.body, network.head.output))
+        return learner.learn()
 
     toy.predict_with(look, recipe(steps=1), 7, x, y, POINTS)
-    assert shapes == [(1, 7, 1), (1, 7, 7), (1, 1, 7)]
+    assert shapes == [(7, 1), (7, 7), (1, 7)]
 
 
 @pytest.mark.parametrize("name", list(toy.methods()))
@@ -66,15 +68,13 @@ def test_laplaces_variance_is_that_of_the_whole_posterior():
     kept = {}
 
     def keeping(job):
-        mixture = toy.predict_by_laplace(job)
-        kept["job"], kept["mixture"] = job, mixture
-        return mixture
+        kept["learner"] = toy.Laplace(job)
+        kept["mixture"] = kept["learner"].learn()
+        return kept["mixture"]
 
     toy.predict_with(keeping, recipe(steps=200), 4, x, y, POINTS)
-    job, mixture = kept["job"], kept["mixture"]
-    lanes, noise = job.point_lanes(), job.noise()
-    job.fit(lanes, noise)
-    module = toy.lane_network(lanes, 0)
+    learner, mixture = kept["learner"], kept["mixture"]
+    module = toy.lane_network(learner.lanes, 0)
     names = [name for name, _ in module.named_parameters()]
     values = tuple(p.detach() for p in module.parameters())
 
@@ -87,8 +87,8 @@ def test_laplaces_variance_is_that_of_the_whole_posterior():
         blocks = torch.autograd.functional.jacobian(f, values)
         return torch.cat([block.flatten(1) for block in blocks], dim=1)
 
-    J, J_new = output(job.train.x[0].double()), output(job.x[0].double())
-    tau = float(noise.mean)
+    J, J_new = (output(x.double()) for x in (learner.slices[0].x[0], learner.x[0]))
+    tau = float(learner.noise.mean)
     covariance = torch.linalg.inv(tau * J.T @ J + torch.eye(J.shape[1], dtype=torch.float64))
     expected = ((J_new @ covariance) * J_new).sum(1) + 1 / tau
     torch.testing.assert_close(mixture.scale[0, 0].square(), expected, rtol=1e-6, atol=0)
@@ -97,7 +97,7 @@ def test_laplaces_variance_is_that_of_the_whole_posterior():
 def test_badam_and_laplace_have_the_same_mean():
     """The same weights: only the curvature differs."""
     badam = predict(toy.methods()[toy.BADAM][0], steps=100)
-    laplace = predict(toy.predict_by_laplace, steps=100)
+    laplace = predict(toy.learnt_by(toy.Laplace), steps=100)
     torch.testing.assert_close(badam.mean, laplace.mean)
     assert not torch.allclose(badam.sd, laplace.sd, rtol=0.05)
 
@@ -118,7 +118,7 @@ def test_vadam_learns_a_line():
 
 def test_dropout_without_a_rate_to_speak_of_is_certain_of_its_function():
     low, high = (
-        predict(toy.predict_by_dropout, options={"rate": rate}, prior_scale=10.0, steps=150)
+        predict(toy.learnt_by(toy.Dropout), options={"rate": rate}, prior_scale=10.0, steps=150)
         for rate in (1e-6, 0.3)
     )
     # What is left is the noise, the same everywhere.

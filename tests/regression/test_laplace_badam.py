@@ -9,13 +9,12 @@ from torch.func import functional_call, jacrev
 
 from vcl_radial.methods.laplace_linearised import maximise_evidence
 from vcl_radial.nn.lanes import Lanes
-from vcl_radial.tracks.regression.fit import fit
 from vcl_radial.tracks.regression.jacobian import jacobians, lane_network
-from vcl_radial.tracks.regression.job import Job
-from vcl_radial.tracks.regression.lanes.badam import predict as badam
+from vcl_radial.tracks.regression.lanes import badam
 from vcl_radial.tracks.regression.lanes.laplace_linearised import laplace
+from vcl_radial.tracks.regression.learner import Job
 from vcl_radial.tracks.regression.settings import Recipe
-from vcl_radial.tracks.regression.training import LaneSplits
+from vcl_radial.tracks.regression.splits import LaneSplits
 
 
 def point_lanes(d=3, hidden=(5,), lanes=2):
@@ -108,8 +107,8 @@ def test_badams_variance_is_bounded_by_that_of_its_prior_and_its_noise(prior_sca
     data = toy()
     lanes = LaneSplits(data, [0, 1])
     recipe = Recipe(strategy="badam", steps=60, batch_size=16, prior_scale=prior_scale)
-    job = Job([recipe] * 2, [3, 4], lanes.train, lanes.test.x, hidden=[6])
-    mixture = badam(job)
+    job = Job([recipe] * 2, [3, 4], [lanes.train], lanes.test.x, hidden=[6])
+    mixture = badam.Lanes(job).learn()
     squares = mixture.scale[0].square()
     assert mixture.mean.shape == squares[None].shape
     noise = squares.min(1).values
@@ -120,25 +119,18 @@ def test_badams_variance_is_bounded_by_that_of_its_prior_and_its_noise(prior_sca
         assert (squares.max(1).values > 1.01 * noise).all()
 
 
-def test_badams_variance_is_that_of_the_linearised_network_under_its_posterior(monkeypatch):
+def test_badams_variance_is_that_of_the_linearised_network_under_its_posterior():
     """sum_i J_i^2 / (N sqrt(v_i) + 1 / prior_scale^2) + 1 / E tau, N of each lane's own rows."""
-    trained = {}
-
-    def spied(lanes, generators, noise, *arguments, **keys):
-        trained["step"] = fit(lanes, generators, noise, *arguments, **keys)
-        trained["lanes"], trained["noise"] = lanes, noise
-        return trained["step"]
-
-    monkeypatch.setattr("vcl_radial.tracks.regression.job.fit", spied)
     splits = LaneSplits(toy(), [0, 1])
     recipe = Recipe(strategy="badam", steps=60, batch_size=16, prior_scale=0.5)
-    mixture = badam(Job([recipe] * 2, [3, 4], splits.train, splits.test.x, hidden=[6]))
-    step, lanes = trained["step"], trained["lanes"]
+    learner = badam.Lanes(Job([recipe] * 2, [3, 4], [splits.train], splits.test.x, hidden=[6]))
+    mixture = learner.learn()
+    step, lanes, noise = learner.trainer.step, learner.lanes, learner.noise
     for lane, network in enumerate(lanes.networks):
         named = dict(network.named_parameters())
         x = splits.test.x[lane, :1]
         J = jacrev(lambda p, x: functional_call(lanes.networks[0], p, (x,))[0, 0])(named, x)
-        expected = 1 / trained["noise"].mean[lane]
+        expected = 1 / noise.mean[lane]
         for name, slope in J.items():
             v = step.adam.moments[step.adam_index(name)][1][lane] / (1 - 0.999**60)
             precision = splits.train.points[lane] * v.sqrt() + 1 / 0.5**2

@@ -1,6 +1,7 @@
 import math
 
 import numpy as np
+import pytest
 import torch
 from regression_helpers import lane_data
 from scipy import integrate, stats
@@ -58,12 +59,11 @@ def test_it_is_the_log_of_the_mean_density_and_not_the_mean_of_logs():
 def test_scores_in_other_units_shift_by_the_log_of_the_unit():
     test = lane_data(points=(6, 4))
     mixture = Mixture(torch.randn(3, 2, 6), torch.ones(1))
-    one = score(mixture, test, torch.ones(2).double())
-    other = score(mixture, test, torch.tensor([10.0, 0.1]).double())
-    torch.testing.assert_close(other["rmse"], one["rmse"] * torch.tensor([10.0, 0.1]).double())
-    torch.testing.assert_close(
-        other["log_likelihood"], one["log_likelihood"] - torch.tensor([10.0, 0.1]).double().log()
-    )
+    units = torch.tensor([10.0, 0.1]).double()
+    one, other = (score(mixture, test, unit) for unit in (torch.ones(2).double(), units))
+    for before, after, unit in zip(one, other, units.tolist(), strict=True):
+        assert after["rmse"] == pytest.approx(before["rmse"] * unit)
+        assert after["log_likelihood"] == pytest.approx(before["log_likelihood"] - math.log(unit))
 
 
 def test_scores_are_those_of_the_predictive_mean_over_each_lanes_own_rows():
@@ -71,4 +71,4 @@ def test_scores_are_those_of_the_predictive_mean_over_each_lanes_own_rows():
     mean = torch.randn(3, 2, 6)
     scores = score(Mixture(mean, torch.ones(1)), test, torch.ones(2).double())
     expected = (mean.mean(0)[1, :4] - test.y[1, :4]).square().mean().sqrt()
-    torch.testing.assert_close(scores["rmse"][1].float(), expected)
+    assert scores[1]["rmse"] == pytest.approx(float(expected))

@@ -1,12 +1,10 @@
 from collections import Counter
 
-import pytest
 import torch
 from regression_helpers import generators, lane_data
 
-from vcl_radial.tracks.regression import lanes
-from vcl_radial.tracks.regression.batches import LaneBatches
 from vcl_radial.tracks.regression.settings import Recipe
+from vcl_radial.training.lane_data import LaneBatches
 
 
 def test_every_row_comes_once_before_any_comes_again_in_lanes_of_unequal_length():
@@ -65,13 +63,6 @@ def test_batch_means_are_unbiased_for_each_lane():
     for lane, n in enumerate(data.points.tolist()):
         assert max(counts[lane].values()) - min(counts[lane].values()) <= 1
         assert len(counts[lane]) == n
-
-
-@pytest.mark.parametrize("name", lanes.names())
-def test_what_a_lane_can_do_is_read_from_its_source_as_the_module_has_it(name):
-    module = lanes.module(name)
-    assert lanes.find(name) == module.LANE
-    assert module.LANE.carried is hasattr(module, "predict_in_sequence")
 
 
 def test_a_run_is_a_lane_if_lanes_have_its_posterior_and_know_its_options():

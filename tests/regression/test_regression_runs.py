@@ -124,15 +124,13 @@ def test_the_rows_of_a_table_are_said_once_for_all_runs_on_it(tmp_path, capsys):
 
 
 def test_a_run_that_diverges_is_recorded_and_the_others_finish(call, monkeypatch):
-    train = execute.train_and_score
+    score = execute.score
 
-    def one_lost(data, splits, *arguments):
-        return [
-            scores | {"rmse": float("nan")} if split == 1 else scores
-            for split, scores in zip(splits, train(data, splits, *arguments), strict=True)
-        ]
+    def one_lost(*arguments):
+        scores = score(*arguments)
+        return [scores[0], scores[1] | {"rmse": float("nan")}, *scores[2:]]
 
-    monkeypatch.setattr(execute, "train_and_score", one_lost)
+    monkeypatch.setattr(execute, "score", one_lost)
     code, _, err = call("diabetes", "--method", "gaussian-vcl", "--seeds", "3", *TINY)
     assert code == 1
     assert (
@@ -141,7 +139,7 @@ def test_a_run_that_diverges_is_recorded_and_the_others_finish(call, monkeypatch
     )
     (failed,) = Path("runs").rglob("failed.txt")
     assert failed.parent.name.startswith("seed-1-")
-    monkeypatch.setattr(execute, "train_and_score", train)
+    monkeypatch.setattr(execute, "score", score)
     code, out, _ = call("diabetes", "--method", "gaussian-vcl", "--seeds", "3", *TINY)
     assert code == 0
     assert "diabetes: 1 run to do, 1 at a time, 2 kept from before" in out
@@ -172,7 +170,7 @@ def test_a_run_that_diverges_is_recorded_and_the_others_finish(call, monkeypatch
 def test_a_mistake_is_refused_in_one_line_before_anything_is_trained(
     call, arguments, named, monkeypatch
 ):
-    monkeypatch.setattr(execute, "_train", pytest.fail)
+    monkeypatch.setattr(execute, "TableRuns", pytest.fail)
     Path("sliced.toml").write_text(
         'track = "regression"\nmethods = ["bayes-linear"]\n'
         '[data]\nsets = ["diabetes"]\nslices = 400'

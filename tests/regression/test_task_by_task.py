@@ -5,27 +5,21 @@ import copy
 import pytest
 import torch
 from failing import refuses
-from regression_helpers import toy
+from regression_helpers import final_scores, finished, table_runs, toy
 
 from vcl_radial.errors import Diverged
 from vcl_radial.runs.planning import plan
-from vcl_radial.tracks.regression.sequence import train_in_sequence
-from vcl_radial.tracks.regression.settings import DataSettings, Recipe, Run
-from vcl_radial.tracks.regression.task_by_task import SliceTraining
-from vcl_radial.tracks.regression.training import train_and_score
+from vcl_radial.tracks.regression.settings import Recipe, Run
 
 POINTS = {"posterior": "none", "steps": 40, "batch_size": 16, "eval_samples": 4}
 
 
 def training(slices=2, seed=0, data=None, **recipe):
-    run = Run(
-        benchmark="b",
-        method="m",
-        seed=seed,
-        data=DataSettings(set="diabetes", slices=slices),
-        recipe=Recipe(**recipe),
-    )
-    return SliceTraining(run, toy() if data is None else data, lambda step: None)
+    """A run without lanes."""
+    data = toy() if data is None else data
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Run, "is_lane", False)
+        return table_runs(data, [seed], [Recipe(**recipe)], slices).lanes[0]
 
 
 @pytest.mark.parametrize(
@@ -37,7 +31,7 @@ def test_a_method_task_by_task_scores_as_its_lanes_do(name, steps, rate):
     data = toy(rows=120)
     recipe = {"strategy": name, "posterior": "gaussian" if name == "vcl" else "none"}
     recipe |= {"steps": steps, "learning_rate": rate}
-    lanes = train_and_score(data, range(4), [Recipe(**recipe)] * 4)
+    lanes = final_scores(data, range(4), [Recipe(**recipe)] * 4)
     gaps = []
     for split in range(4):
         alone = training(None, split, data, **recipe)
@@ -52,20 +46,22 @@ def test_a_method_task_by_task_scores_as_its_lanes_do(name, steps, rate):
 def test_the_linear_model_alone_scores_as_its_lane_does(slices):
     data = toy(rows=120)
     recipe = {"strategy": "bayes_linear", **POINTS, "prior_scale": 0.5}
-    ((lane, _),) = train_in_sequence(data, [1], [Recipe(**recipe)], slices)
+    (lane,) = finished(data, [1], [Recipe(**recipe)], slices)
     alone = training(slices, 1, data, **recipe)
     list(alone.steps())
-    for scores, of_lane in zip(alone.after.values(), lane, strict=True):
-        assert scores == pytest.approx(of_lane, rel=1e-9)
+    assert alone.after.keys() == lane.after.keys()
+    for number, scores in alone.after.items():
+        assert scores == pytest.approx(lane.after[number], rel=1e-9)
 
 
 @pytest.mark.parametrize("posterior", ["gaussian", "radial"])
 def test_a_lane_carries_as_many_bytes_as_a_method_task_by_task(posterior):
     recipe = {**POINTS, "strategy": "vcl", "posterior": posterior}
-    ((_, of_lane), (_, of_other)) = train_in_sequence(toy(), [0, 1], [Recipe(**recipe)] * 2, 2)
+    lanes = finished(toy(), [0, 1], [Recipe(**recipe)] * 2, 2)
+    of_lane, of_other = (lane.facts()["carried_bytes"] for lane in lanes)
     alone = training(2, **recipe)
     list(alone.steps())
-    weights = sum(p.numel() for p in alone.method.network.parameters())
+    weights = sum(p.numel() for p in alone.learner.method.network.parameters())
     # Beside them N and the noise's Gamma distributions, before and after.
     assert alone.facts()["carried_bytes"] == of_lane == of_other == 4 * weights + 8 + 4 * 4
     at_once = training(1, **recipe)
@@ -77,7 +73,8 @@ def test_the_linear_model_carries_its_posterior():
     """Of d inputs and a 1: precision, mean, shape and rate in float64."""
     data = toy(d=3)
     recipe = {"strategy": "bayes_linear", **POINTS}
-    ((_, of_lane),) = train_in_sequence(data, [0], [Recipe(**recipe)], 2)
+    (lane,) = finished(data, [0], [Recipe(**recipe)], 2)
+    of_lane = lane.facts()["carried_bytes"]
     assert of_lane == 8 * (4 * 4 + 4 + 2)
     alone = training(2, data=data, **recipe)
     list(alone.steps())
@@ -105,12 +102,12 @@ def test_the_noise_ends_at_its_optimum_for_the_weights(name):
     """
     naive = training(1, strategy=name, noise_rate=1e-9, **POINTS)
     list(naive.steps())
-    ((x, y, _),) = (task.points for task in naive.source.tasks())
-    naive.method.network.train()
-    residuals = naive.method.network(x).squeeze(1) - y
+    ((x, y, _),) = (task.points for task in naive.learner.source.tasks())
+    naive.learner.method.network.train()
+    residuals = naive.learner.method.network(x).squeeze(1) - y
     shape = 1 + len(y) / 2
     expected = len(y) / 2 * residuals.square().mean() / shape
-    torch.testing.assert_close(1 / naive.method.likelihood.noise.mean, expected.detach())
+    torch.testing.assert_close(1 / naive.learner.method.likelihood.noise.mean, expected.detach())
 
 
 def test_a_run_that_diverges_ends_with_the_fix():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -40,6 +42,17 @@ class NoisePrecision:
         self.prior_rate = torch.as_tensor(prior[1], dtype=torch.float32).expand(points.shape)
         self.shape = self.prior_shape + points / 2
         self.rate = self.shape / start
+
+    @classmethod
+    def stacked(cls, lanes: Sequence[NoisePrecision]) -> NoisePrecision:
+        """The noise precisions of R lanes as one, `[R]`."""
+        states = [noise.state_dict() for noise in lanes]
+        points, prior_shape, prior_rate, shape, rate = (
+            torch.stack([state[name] for state in states]) for name in states[0]
+        )
+        noise = cls(points, (prior_shape, prior_rate))
+        noise.shape, noise.rate = shape, rate
+        return noise
 
     @property
     def mean(self) -> Tensor:

@@ -21,7 +21,7 @@ from torch.nn.functional import normalize
 
 from vcl_radial.errors import UserError
 from vcl_radial.nn.blocks import PosteriorBlock, softplus
-from vcl_radial.nn.carry import consolidate, posterior_blocks, variational_weights
+from vcl_radial.nn.carry import posterior_blocks, variational_weights
 from vcl_radial.nn.dropout import MCDropout
 from vcl_radial.nn.heads import MultiHead
 from vcl_radial.nn.parameters import parameters_in_use
@@ -177,7 +177,7 @@ class Lanes:
         self.blocks = [LaneBlock.stacked(group) for group in zip(*self._blocks(), strict=True)]
         """The blocks in the order in which a forward pass draws them."""
         self.factors = [LaneFactor.stacked(group) for group in zip(*self._factors(), strict=True)]
-        points = [_points(network, task) for network in networks]
+        points = [point_estimates(network, task) for network in networks]
         self.points = {
             name: torch.stack([lane[name].detach() for lane in points]) for name in points[0]
         }
@@ -307,15 +307,8 @@ class Lanes:
             for stacked_factor, factor in zip(self.factors, factors, strict=True):
                 for name, value in zip(RDPBlock.PARAMETERS, stacked_factor.parameters, strict=True):
                     getattr(factor, name).copy_(value[lane])
-            for name, point in _points(network, self.task).items():
+            for name, point in point_estimates(network, self.task).items():
                 point.copy_(self.points[name][lane])
-
-    def carried(self) -> Lanes:
-        """Make every posterior the prior, and return the new lanes."""
-        self.write_back()
-        for network in self.networks:
-            consolidate(network, [self.task])
-        return Lanes(self.networks, self.task)
 
     def _blocks(self) -> list[list[PosteriorBlock]]:
         return [posterior_blocks(network, [self.task]) for network in self.networks]
@@ -368,7 +361,7 @@ def _dropouts(network: nn.Module) -> list[MCDropout]:
     return [module for module in network.modules() if isinstance(module, MCDropout)]
 
 
-def _points(network: nn.Module, task: int) -> dict[str, nn.Parameter]:
+def point_estimates(network: nn.Module, task: int) -> dict[str, nn.Parameter]:
     """The point estimates that a task uses, by name."""
     in_posteriors = {
         id(parameter)

@@ -18,14 +18,14 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import torch
 from matplotlib.figure import Figure
-from torch import Tensor
+from torch import Tensor, nn
 
 from reports.figures import curve, sheet_of
 from reports.papers.analysis import Analysis, Setting
 from reports.papers.texts import fill, of_one_run
 from vcl_radial.errors import Diverged
 from vcl_radial.likelihoods.mixture import Mixture
-from vcl_radial.likelihoods.noise_precision import BATCH_STEP
+from vcl_radial.likelihoods.noise_precision import BATCH_STEP, NoisePrecision
 from vcl_radial.likelihoods.predict import seeded_rng
 from vcl_radial.nn import GaussianNetwork
 from vcl_radial.nn.dropout import MCDropout
@@ -33,12 +33,14 @@ from vcl_radial.optimizers.schedules import linear_tail
 from vcl_radial.optimizers.vadam import Vadam
 from vcl_radial.reporting.figures.drawing import DASHED, RADIAL, Curve, find, key_line, line
 from vcl_radial.reporting.figures.style import INK, QUIET_INK
-from vcl_radial.tracks.regression.batches import LaneBatches, LaneData
 from vcl_radial.tracks.regression.data import Standardiser
 from vcl_radial.tracks.regression.jacobian import jacobians, lane_network
-from vcl_radial.tracks.regression.job import Job, derived
+from vcl_radial.tracks.regression.lane_method import LaneMethod
 from vcl_radial.tracks.regression.lanes import badam, mc_dropout, vcl
+from vcl_radial.tracks.regression.learner import Job
+from vcl_radial.tracks.regression.seeds import derived
 from vcl_radial.tracks.regression.settings import Recipe
+from vcl_radial.training.lane_data import LaneBatches, LaneData
 
 POINTS = 200
 SEEN, SHOWN = (0.0, 0.5), (-0.5, 1.2)
@@ -66,6 +68,7 @@ COLOURS = {
 }
 
 Predict: TypeAlias = Callable[[Job], Mixture]
+"""Trains the lanes of a job, and predicts."""
 
 
 class Prediction(NamedTuple):
@@ -130,14 +133,19 @@ def methods() -> dict[str, tuple[Predict, Mapping[str, object]]]:
     """The prediction of each method, and the keys of its recipe that differ from BAdam's."""
     dropout = {"options": {"rate": DROPOUT}, "prior_scale": 10.0}
     predictions: list[tuple[Predict, Mapping[str, object]]] = [
-        (badam.predict, {}),
-        (predict_by_laplace, {}),
-        (vcl.predict, {"strategy": "vcl"}),
+        (learnt_by(badam.Lanes), {}),
+        (learnt_by(Laplace), {}),
+        (learnt_by(vcl.Lanes), {"strategy": "vcl"}),
         (_vadam(VADAM_NOISE), VADAM_RECIPE),
-        (predict_by_dropout, dropout),
-        (vcl.predict, {"strategy": "vcl", "posterior": "radial"}),
+        (learnt_by(Dropout), dropout),
+        (learnt_by(vcl.Lanes), {"strategy": "vcl", "posterior": "radial"}),
     ]
     return dict(zip(COLOURS, predictions, strict=True))
+
+
+def learnt_by(lanes: type[LaneMethod]) -> Predict:
+    """The predictive of a method's lanes after training."""
+    return lambda job: lanes(job).learn()
 
 
 def predict_with(
@@ -161,7 +169,7 @@ def predict_with(
     job = Job(
         [recipe],
         [0],
-        LaneData.of([(scaled.inputs(x[:, None]), scaled.targets(y))]),
+        [LaneData.of([(scaled.inputs(x[:, None]), scaled.targets(y))])],
         inputs[None],
         [hidden, hidden],
     )
@@ -177,63 +185,69 @@ def predict_with(
     return Prediction(scaled.original_targets(means.mean(0)), variance.sqrt() * unit)
 
 
-def predict_by_laplace(job: Job) -> Mixture:
+class Laplace(LaneMethod):
     """Laplace about BAdam's weights with BAdam's prior and noise: only the curvature differs.
 
     y | x ~ N(f(x; w*), J (E tau sum_n J_n' J_n + I / prior_scale^2)^-1 J' + 1 / E tau)
     """
-    lanes, noise = job.point_lanes(), job.noise()
-    job.fit(lanes, noise)
-    network, tau = lane_network(lanes, 0), float(noise.mean)
-    weights = sum(p.numel() for p in network.parameters())
-    precision = torch.eye(weights, dtype=torch.float64) / job.recipe.prior_scale**2
-    for _, J in jacobians(network, job.train.x[0]):
-        precision.addmm_(J.T, J, alpha=tau)
-    root = torch.linalg.cholesky(precision)
-    means, scales = [], []
-    for f, J in jacobians(network, job.x[0]):
-        function_variance = torch.linalg.solve_triangular(root, J.T, upper=False).square().sum(0)
-        means.append(f)
-        scales.append((function_variance + 1 / tau).sqrt())
-    return Mixture(torch.cat(means)[None, None], torch.cat(scales)[None, None])
+
+    def predict(self) -> Mixture:
+        """Predict by the network linearised about its weights."""
+        network, tau = lane_network(self.lanes, 0), float(self.noise.mean)
+        weights = sum(p.numel() for p in network.parameters())
+        precision = torch.eye(weights, dtype=torch.float64) / self.job.recipe.prior_scale**2
+        for _, J in jacobians(network, self.slices[0].x[0]):
+            precision.addmm_(J.T, J, alpha=tau)
+        root = torch.linalg.cholesky(precision)
+        means, scales = [], []
+        for f, J in jacobians(network, self.x[0]):
+            whitened = torch.linalg.solve_triangular(root, J.T, upper=False)
+            means.append(f)
+            scales.append((whitened.square().sum(0) + 1 / tau).sqrt())
+        return Mixture(torch.cat(means)[None, None], torch.cat(scales)[None, None])
 
 
-def predict_by_dropout(job: Job) -> Mixture:
+class Dropout(mc_dropout.Lanes):
     """MC dropout in the hidden layers: the one input is not dropped."""
-    lanes = mc_dropout.make_lanes(job)
-    for network in lanes.networks:
+
+    def network(self, recipe: Recipe) -> nn.Module:
+        """A network whose first dropout does nothing."""
+        network = super().network(recipe)
         next(module for module in network.modules() if isinstance(module, MCDropout)).p = 0.0
-    return job.train_and_mix(lanes)
+        return network
 
 
 def predict_by_vadam(job: Job, initial_noise: float) -> Mixture:
-    """VADAM on the ELBO; the noise precision is updated as in `vcl_radial.tracks.regression.fit`.
+    """VADAM on the ELBO; the noise precision is updated as in `vcl_radial.training.lanes`.
 
     The loss is E tau / 2 (y - f)^2 averaged over points; the learning rate falls linearly to 0 over
     the second half of the steps.
     """
-    with seeded_rng(derived(job.seeds[0], "training"), torch.device("cpu")):
+    lane = LaneMethod(job).trainer.lanes[0]
+    (data,), (seed,) = job.slices, job.seeds
+    with seeded_rng(derived(seed, "training"), torch.device("cpu")):
         network = GaussianNetwork(
-            job.point_lanes().networks[0],
+            lane.method.network,
             prior_scale=job.recipe.prior_scale,
             initial_noise=initial_noise,
         )
-        points, noise = job.train.points, job.noise()
+        noise = NoisePrecision(data.points, (job.recipe.noise_shape, job.recipe.noise_rate))
         rate, steps = job.recipe.learning_rate, job.recipe.steps
-        optimizer = Vadam(network.start([0]), lr=rate, ess=float(points[0]))
-        batches = LaneBatches(points, job.recipe.batch_size, job.generators("batches"))
+        optimizer = Vadam(network.start([0]), lr=rate, ess=float(data.points[0]))
+        generator = torch.Generator().manual_seed(derived(seed, "batches"))
+        batches = LaneBatches(data.points, job.recipe.batch_size, [generator])
         for step in range(steps):
             optimizer.param_groups[0]["lr"] = rate * linear_tail(step / steps)
             rows = batches.take(1)[0, 0]
-            error = network(job.train.x[0, rows]).squeeze(1) - job.train.y[0, rows]
+            error = network(data.x[0, rows]).squeeze(1) - data.y[0, rows]
             squares = error.square().mean()
             optimizer.zero_grad()
             (float(noise.mean) / 2 * squares).backward()
             optimizer.step()
             noise.update(squares.detach()[None], BATCH_STEP)
         with torch.no_grad():
-            outputs = [network(job.train.x[0]).squeeze(1) for _ in range(50)]
-            noise.update((torch.stack(outputs) - job.train.y).square().mean()[None])
+            outputs = [network(data.x[0]).squeeze(1) for _ in range(50)]
+            noise.update((torch.stack(outputs) - data.y).square().mean()[None])
             draws = [network(job.x[0]).squeeze(1) for _ in range(job.recipe.eval_samples)]
     return Mixture.under_noise(torch.stack(draws)[:, None], noise)
 

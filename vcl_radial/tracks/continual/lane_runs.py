@@ -104,7 +104,7 @@ class LaneRuns:
             batch_size=first.batch_size,
             drop_last=first.drop_last,
             amsgrad=first.optimizer == "amsgrad",
-            on_epoch=self._on_epoch,
+            on_progress=self._on_epoch,
         )
         self.lanes = [
             TaskRun(self.stream, recipe, lane, evaluate_on)

@@ -1,89 +1,191 @@
-"""Runs in progress: splits and settings of one shape are lanes of one program."""
+"""Runs of one table in progress: a step is a slice, and all rows at once are one slice."""
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import lru_cache, partial
+from functools import lru_cache
 from pathlib import Path
+from typing import Any
+
+import torch
 
 from vcl_radial.errors import Diverged, UserError
-from vcl_radial.runs.context import RunContext
-from vcl_radial.runs.training import NonResumableTraining, Step
+from vcl_radial.methods.carried import carried_bytes, contents
+from vcl_radial.runs.training import Step
 from vcl_radial.tracks.regression.data import RegressionData, load_data
-from vcl_radial.tracks.regression.results import Scored, reports
-from vcl_radial.tracks.regression.sequence import train_in_sequence
+from vcl_radial.tracks.regression.learner import Job, Learner
+from vcl_radial.tracks.regression.scores import Scores, score
+from vcl_radial.tracks.regression.seeds import split_seed
 from vcl_radial.tracks.regression.settings import DataSettings, Run
-from vcl_radial.tracks.regression.training import train_and_score
+from vcl_radial.tracks.regression.splits import LaneSplits
+from vcl_radial.tracks.regression.task_by_task import TaskByTask
+
+_SECONDS_BETWEEN = 2.0
+"""Seconds between two progress reports."""
 
 
-class SplitTraining(Scored, NonResumableTraining):
-    """A method on one split, from its start to its scores.
+class TableRun:
+    """A method on one split; see `vcl_radial.runs.training.Training`.
 
     Args:
         run: the run to train.
-        data: the run's table.
-        report: called between steps of Adam.
+        lane: its number among the runs that train together.
+        together: these runs.
+        report: called between steps of the optimiser.
     """
 
-    def __init__(self, run: Run, data: RegressionData, report: Callable[[Step], None]) -> None:
-        Scored.__init__(self, run, report)
-        NonResumableTraining.__init__(self, run.steps)
-        self.data = data
+    def __init__(
+        self, run: Run, lane: int, together: TableRuns, report: Callable[[Step], None]
+    ) -> None:
+        self.run, self.lane, self.together, self._report = run, lane, together, report
+        self.learner = together.learner
+        self.after: dict[int, Scores] = {}
+        """Scores after each slice (from 1); the key 0 is for all rows at once."""
+        self.seconds = 0.0
+        """Seconds of the training; in a lane, its share of the program."""
+        self._start = contents(self.learner.start(lane))
+        self._reported = time.monotonic()
 
-    def train(self) -> None:
-        """Train the run alone, as a program of one lane."""
-        _train([self])
+    @property
+    def slices_done(self) -> int:
+        """The number of slices that are learnt."""
+        return self.learner.done(self.lane) * self.learner.slices_per_step
+
+    def position(self) -> Step:
+        """The progress before the next slice."""
+        return self._step("start")
+
+    def steps(self) -> Iterator[Step]:
+        """Learn and score the remaining slices without other runs.
+
+        Raises:
+            Diverged: the loss or a score is not a finite number.
+        """
+        for steps in self.together.steps():
+            yield from steps.values()
         if (fault := self.fault()) is not None:
             raise fault
 
+    def add(self, scores: Scores, seconds: float) -> Step:
+        """Add the scores after the last slice, and the seconds that it took."""
+        number = self.slices_done if len(self.learner.job.slices) > 1 else 0
+        self.after[number] = scores
+        self.seconds += seconds
+        return self._step("scored", scores)
 
-class SplitLanes:
-    """Runs of one table and one shape as lanes of one program."""
+    def on_steps(self, steps: int) -> None:
+        """Report the optimiser's steps so far, every few seconds."""
+        if time.monotonic() - self._reported > _SECONDS_BETWEEN:
+            self._reported, total = time.monotonic(), self.run.steps
+            done = min(steps, total)
+            message = f"step {done} of {total}"
+            self._report(Step(0, message, epoch=done, epochs=total, at=done))
+
+    def fault(self) -> Diverged | None:
+        """The error for a score that is not finite; None if all scores are finite."""
+        for number, metric, value in self._rows():
+            if not math.isfinite(value):
+                where = f" after slice {number}" if number else ""
+                return Diverged(
+                    f"training diverged: {metric}{where} is {value}; lower learning_rate"
+                )
+        return None
+
+    def state_dict(self) -> dict[str, Any]:
+        """The learner's state and the scores so far."""
+        state = self.learner.state_dict(self.lane)
+        return {**state, "after": dict(self.after), "seconds": self.seconds}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Resume from the result of `state_dict`."""
+        self.learner.load_state_dict(self.lane, state)
+        self.after, self.seconds = dict(state["after"]), state["seconds"]
+
+    def files(self) -> dict[str, str]:
+        """The file `scores.csv`."""
+        lines = [f"{number},{metric},{value!r}\n" for number, metric, value in self._rows()]
+        return {"scores.csv": "".join(["slice,metric,value\n", *lines])}
+
+    def kept(self) -> dict[str, Any]:
+        """An empty table: no other result is kept."""
+        return {}
+
+    def facts(self) -> dict[str, float | None]:
+        """Seconds, and the bytes that the method carries from slice to slice."""
+        carried = None
+        if len(self.learner.job.slices) > self.learner.slices_per_step:
+            carried = carried_bytes(self.learner.states(self.lane), self._start)
+        return {"seconds": self.seconds, "carried_bytes": carried}
+
+    def _rows(self) -> Iterator[tuple[int, str, float]]:
+        """Slice, metric and value of all scores."""
+        for number, scores in self.after.items():
+            for metric, value in scores.items():
+                yield number, metric, value
+
+    def _step(self, message: str, scalars: Mapping[str, float] | None = None) -> Step:
+        at, done = self.run.recipe.steps * self.slices_done, self.learner.done(self.lane)
+        return Step(done, message, epoch=at, epochs=self.run.steps, scalars=scalars or {}, at=at)
+
+
+class TableRuns:
+    """Runs of one table and one shape, or one run of any method; see `vcl_radial.runs.training`.
+
+    Args:
+        runs: the runs.
+        data: their table.
+        report: called with a lane and its progress between steps of the optimiser.
+    """
 
     def __init__(
-        self, runs: Sequence[Run], context: RunContext, report: Callable[[int, Step], None]
+        self, runs: Sequence[Run], data: RegressionData, report: Callable[[int, Step], None]
     ) -> None:
-        data = load_data_once(runs[0].data, context.data_dir)
-        self.lanes = [SplitTraining(run, data, partial(report, k)) for k, run in enumerate(runs)]
-        self._left_out: set[int] = set()
+        first = runs[0]
+        recipe, lanes = first.recipe, first.recipe.lane if first.is_lane else None
+        validation = first.data.validation if first.evaluate_on == "validation" else None
+        self.splits = LaneSplits(data, [run.seed for run in runs], validation)
+        # A single slice has the rows in the order of the first component, but not without lanes.
+        slices = first.data.slices if lanes or first.data.slices != 1 else None
+        job = Job(
+            recipes=[run.recipe for run in runs],
+            seeds=[split_seed(run.seed) for run in runs],
+            slices=self.splits.in_slices(slices),
+            x=self.splits.test.x,
+            hidden=recipe.hidden or [data.hidden],
+            on_steps=lambda lane, steps: self.lanes[lane].on_steps(steps),
+        )
+        self.learner: Learner = lanes(job) if lanes else TaskByTask(job, self.splits.train)
+        self.lanes = [
+            TableRun(run, lane, self, lambda step, lane=lane: report(lane, step))  # type: ignore[misc]
+            for lane, run in enumerate(runs)
+        ]
 
     def leave_out(self, lane: int) -> None:
-        """Leave a lane untrained."""
-        self._left_out.add(lane)
+        """Stop training a lane."""
+        self.learner.leave_out(lane)
 
     def fault(self, lane: int) -> Diverged | None:
         """The error of a lane's diverged training; None if it did not diverge."""
         return self.lanes[lane].fault()
 
-    def steps(self) -> Iterator[Mapping[int, Step]]:
-        """Train all lanes at once; yield nothing, because nothing can be stored."""
-        lanes = [lane for k, lane in enumerate(self.lanes) if k not in self._left_out]
-        if lanes:
-            _train(lanes)
-        return iter(())
-
-
-def _train(lanes: Sequence[SplitTraining]) -> None:
-    """Train and score lanes as one program."""
-    runs = [lane.run for lane in lanes]
-    first, data = runs[0], lanes[0].data
-    splits, recipes, slices = [r.seed for r in runs], [r.recipe for r in runs], first.data.slices
-    validation = first.data.validation if first.evaluate_on == "validation" else None
-    started = time.perf_counter()
-    if slices is None:
-        scores = train_and_score(data, splits, recipes, validation, reports(lanes))
-        after = [{0: lane_scores} for lane_scores in scores]
-    else:
-        sequences = train_in_sequence(data, splits, recipes, slices, validation, reports(lanes))
-        # All rows at once have the number 0; slices count from 1.
-        after = [dict(enumerate(sequence.after, start=slices > 1)) for sequence in sequences]
-        if slices > 1:
-            for lane, sequence in zip(lanes, sequences, strict=True):
-                lane.carried_bytes = sequence.carried_bytes
-    for lane, scores_after in zip(lanes, after, strict=True):
-        lane.after, lane.seconds = scores_after, (time.perf_counter() - started) / len(lanes)
-        lane.report(lane.scored(0))
+    def steps(self) -> Iterator[dict[int, Step]]:
+        """Learn and score the remaining slices. A lane that diverges stops alone."""
+        torch.set_flush_denormal(True)
+        started = time.perf_counter()
+        for trained in self.learner.steps():
+            test = self.splits.test.of_lanes(trained)
+            scores = score(self.learner.predict(), test, self.splits.y_scale[trained])
+            seconds = (time.perf_counter() - started) / len(trained)
+            pairs = zip(trained, scores, strict=True)
+            steps = {lane: self.lanes[lane].add(values, seconds) for lane, values in pairs}
+            for lane in trained:
+                if self.fault(lane) is not None:
+                    self.leave_out(lane)
+                    del steps[lane]
+            yield steps
+            started = time.perf_counter()
 
 
 @lru_cache(maxsize=1)  # a process trains many runs on one table

@@ -8,11 +8,14 @@ from torch import Tensor
 from vcl_radial.likelihoods.mixture import Mixture
 from vcl_radial.metrics import METRICS
 from vcl_radial.metrics.rows import Predictions
-from vcl_radial.tracks.regression.batches import LaneData
+from vcl_radial.training.lane_data import LaneData
+
+Scores = dict[str, float]
+"""Scores by metric: `log_likelihood` in nats per row, `rmse` in the target's unit, ..."""
 
 
-def score(predicted: Mixture, test: LaneData, y_scale: Tensor) -> dict[str, Tensor]:
-    """Scores in the original units, `[R]` each.
+def score(predicted: Mixture, test: LaneData, y_scale: Tensor) -> list[Scores]:
+    """Scores of each lane in the original units.
 
     Args:
         predicted: predictive distribution of every lane, `[T, R, n]`.
@@ -28,7 +31,12 @@ def score(predicted: Mixture, test: LaneData, y_scale: Tensor) -> dict[str, Tens
     log_density = torch.cat([q.log_density(row) for q, row in zip(lanes, y, strict=True)])
     means = torch.cat([q.mean.double().mean(0) for q in lanes])
     rows = Predictions(log_density, means, y, test.mean_over_points, y_scale)
-    return {name: m.function(rows) for name, m in METRICS.items() if m.of == "rows" and m.function}
+    values = {
+        name: torch.as_tensor(metric.function(rows)).tolist()
+        for name, metric in METRICS.items()
+        if metric.of == "rows" and metric.function
+    }
+    return [dict(zip(values, lane, strict=True)) for lane in zip(*values.values(), strict=True)]
 
 
 def _lane(predicted: Mixture, k: int) -> Mixture:

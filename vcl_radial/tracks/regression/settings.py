@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from pydantic import Field, model_validator
 
@@ -13,7 +13,9 @@ from vcl_radial.runs.keys import Key, declared
 from vcl_radial.runs.settings import Settings
 from vcl_radial.tracks.recipe import MethodRecipe, MethodRun, one_of
 from vcl_radial.tracks.regression import files, lanes
-from vcl_radial.tracks.regression.lanes import Lane
+
+if TYPE_CHECKING:
+    from vcl_radial.tracks.regression.lane_method import LaneMethod
 
 
 class DataSettings(Settings):
@@ -103,8 +105,8 @@ class Recipe(MethodRecipe):
         return self
 
     @property
-    def lane(self) -> Lane | None:
-        """The abilities of the method's lanes; None if its splits cannot train as lanes."""
+    def lane(self) -> type[LaneMethod] | None:
+        """The method's lanes; None if its splits cannot train as lanes."""
         if self.network is not None or self.optimizer != "adam":
             return None
         lane = lanes.find(self.strategy)

@@ -1,42 +1,34 @@
-"""Runs of any method: a split is learnt slice by slice and stored after every slice.
+"""Runs of any method: a split is learnt slice by slice, by the trainer of all tracks.
 
-Batches, initial weights and schedule are the same as for lanes; see `fit`.
+Schedule and batches are as in lanes; see `vcl_radial.training.lanes`.
 """
 
 from __future__ import annotations
 
 import math
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.optim import Adam, Optimizer
 
-from vcl_radial.data.tables import RegressionData
 from vcl_radial.likelihoods import Gaussian
 from vcl_radial.likelihoods.mixture import Mixture
 from vcl_radial.likelihoods.predict import seeded_rng
 from vcl_radial.methods.base import Method
-from vcl_radial.methods.carried import carried_bytes, contents
 from vcl_radial.methods.tasks import Batch
 from vcl_radial.optimizers.named import own_optimizer
 from vcl_radial.optimizers.schedules import linear_tail
-from vcl_radial.runs.training import Step
 from vcl_radial.tracks.methods import make_method
 from vcl_radial.tracks.networks import network_of_rows
-from vcl_radial.tracks.regression.batches import LaneBatches
-from vcl_radial.tracks.regression.fit import FINAL_DRAWS
-from vcl_radial.tracks.regression.job import derived
 from vcl_radial.tracks.regression.lanes import find
-from vcl_radial.tracks.regression.results import Scored, Scores, reports
-from vcl_radial.tracks.regression.scores import score
-from vcl_radial.tracks.regression.sequence import slices
-from vcl_radial.tracks.regression.settings import Recipe, Run
-from vcl_radial.tracks.regression.training import LaneSplits, by_lane, split_seed
+from vcl_radial.tracks.regression.learner import Job, Learner
+from vcl_radial.tracks.regression.seeds import derived
+from vcl_radial.tracks.regression.settings import Recipe
+from vcl_radial.training.lane_data import LaneBatches, LaneData
+from vcl_radial.training.lanes import FINAL_DRAWS
 from vcl_radial.training.seeds import Purpose
 from vcl_radial.training.source import TaskSource
 from vcl_radial.training.trainer import Trainer
@@ -116,42 +108,36 @@ class Slices(TaskSource):
         return self._whole
 
 
-class SliceTraining(Scored):
-    """A method on one split, slice by slice; all rows at once are one slice.
+class TaskByTask(Learner):
+    """A method that learns one split slice by slice; all rows at once are one slice.
 
     Args:
-        run: the run to train.
-        data: the run's table.
-        report: called between steps of the optimiser.
+        job: the run.
+        whole: all rows, for a method that needs them at once.
 
     Raises:
         UserError: the method does not serve this track, or the network.
     """
 
-    def __init__(self, run: Run, data: RegressionData, report: Callable[[Step], None]) -> None:
-        super().__init__(run, report)
-        validation = run.data.validation if run.evaluate_on == "validation" else None
-        self.split = split = LaneSplits(data, [run.seed], validation)
-        self.seed = split_seed(run.seed)
-        count = run.data.slices or 1
-        x, y = split.train.x[0], split.train.y[0]
-        whole = Batch(x, y)
-        parts = [whole.at(rows) for rows in slices(x, count)] if count > 1 else [whole]
-        recipe = run.recipe
+    def __init__(self, job: Job, whole: LaneData) -> None:
+        super().__init__(job)
+        (self.seed,), recipe = job.seeds, job.recipe
 
-        def task(number: int, points: Batch) -> SliceTask:
+        def task(number: int, data: LaneData) -> SliceTask:
             seed = self._seed("batches", number)
+            points = Batch(data.x[0], data.y[0])
             return SliceTask(f"slice {number + 1}", points, recipe.batch_size, seed)
 
-        self.source = Slices([task(*part) for part in enumerate(parts)], task(0, whole))
+        self.source = Slices([task(*part) for part in enumerate(job.slices)], task(0, whole))
         with seeded_rng(derived(self.seed, "start"), torch.device("cpu")):
-            self.method = method_of(run, x.shape[1], data.hidden)
+            self.method = method_of(recipe, job.x.shape[-1], job.hidden)
         self.method.eval_seed = derived(self.seed, "prediction")
-        self._start = contents(self.method.network.state_dict())
+        at_once = self.method.needs_whole_stream
+        self.slices_per_step = len(job.slices) if at_once else 1
         self.trainer = Trainer(
             self.method,
             optimizer=partial(make_optimizer, recipe),
-            steps=recipe.steps * (len(parts) if self.method.needs_whole_stream else 1),
+            steps=recipe.steps * self.slices_per_step,
             schedule=linear_tail,
             rates_by="step",
             seed=self._seed_of,
@@ -162,71 +148,26 @@ class SliceTraining(Scored):
             measure=False,
             on_step=self._on_step,
         )
-        self._steps_done, self._report_steps = 0, reports([self])
+        self._steps = 0
 
-    @property
-    def slices(self) -> int:
-        """The number of slices."""
-        return len(self.source.tasks())
+    def trainers(self, lane: int) -> list[Trainer]:
+        """The trainer."""
+        return [self.trainer]
 
-    @property
-    def slices_done(self) -> int:
-        """The number of slices that are learnt."""
-        at_once = self.method.needs_whole_stream
-        return self.slices * self.trainer.done if at_once else self.trainer.done
-
-    def position(self) -> Step:
-        """Number of trainings, one per slice."""
-        steps = self.run.recipe.steps * self.slices_done
-        return Step(self.trainer.done, "start", epoch=steps, epochs=self.run.steps, at=steps)
-
-    def steps(self) -> Iterator[Step]:
-        """Learn and score the remaining slices.
-
-        Raises:
-            Diverged: the loss or a score is not a finite number.
-        """
-        torch.set_flush_denormal(True)
-        started = time.perf_counter()
-        self._steps_done = self.run.recipe.steps * self.slices_done
+    def steps(self) -> Iterator[list[int]]:
+        """Learn the remaining slices."""
+        self._steps = self.job.recipe.steps * self.trainer.done * self.slices_per_step
         for _ in self.trainer.steps(self.source):
-            # All rows at once have the number 0; slices count from 1.
-            number = self.slices_done if self.slices > 1 else 0
-            self.after = {**self.after, number: self._scores()}
-            self.seconds += time.perf_counter() - started
-            if (fault := self.fault()) is not None:
-                raise fault
-            yield self.scored(self.trainer.done)
-            started = time.perf_counter()
+            yield [0]
 
-    def state_dict(self) -> dict[str, Any]:
-        """The trainer's state and the scores so far."""
-        return self.trainer.state_dict() | {"after": dict(self.after), "seconds": self.seconds}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Resume from the result of `state_dict`."""
-        self.trainer.load_state_dict(state)
-        self.after, self.seconds = state["after"], state["seconds"]
-
-    def kept(self) -> dict[str, Any]:
-        """An empty table: no other result is kept."""
-        return {}
-
-    def facts(self) -> dict[str, float | None]:
-        """Seconds and bytes carried in a sequence."""
-        if self.slices > 1 and not self.method.needs_whole_stream:
-            self.carried_bytes = carried_bytes(self.method.state_dict(), self._start)
-        return super().facts()
+    def predict(self) -> Mixture:
+        """The method's predictive."""
+        mixture: Mixture = self.method.predict(self.job.x[0])
+        return replace(mixture, mean=mixture.mean.unsqueeze(1))
 
     def _on_step(self) -> None:
-        self._steps_done += 1
-        self._report_steps(self._steps_done)
-
-    def _scores(self) -> Scores:
-        mixture: Mixture = self.method.predict(self.split.test.x[0])
-        predicted = replace(mixture, mean=mixture.mean.unsqueeze(1))
-        (scores,) = by_lane(score(predicted, self.split.test, self.split.y_scale))
-        return scores
+        self._steps += 1
+        self.job.on_steps(0, self._steps)
 
     def _seed_of(self, purpose: Purpose, number: int, epoch: int) -> int | None:
         """One seed for the training on a slice."""
@@ -236,23 +177,22 @@ class SliceTraining(Scored):
         return derived(self.seed, " ".join(map(str, purpose)))
 
 
-def method_of(run: Run, inputs: int, hidden: int) -> Method:
+def method_of(recipe: Recipe, inputs: int, hidden: Sequence[int]) -> Method:
     """The recipe's method, with a network of one output.
 
     Args:
-        run: the run of the recipe.
+        recipe: the recipe.
         inputs: number of inputs of the network.
-        hidden: units of its hidden layer, if the recipe names none.
+        hidden: units of its hidden layers.
 
     Raises:
         UserError: the method does not serve this track, or the network.
     """
-    recipe, lane = run.recipe, find(run.recipe.strategy)
-    if lane is not None:
-        recipe = recipe.model_copy(update={"options": {**lane.fixed, **recipe.options}})
+    if (lanes := find(recipe.strategy)) is not None:
+        recipe = recipe.model_copy(update={"options": {**lanes.fixed, **recipe.options}})
     return make_method(
         recipe,
-        network_of_rows(recipe, inputs, 1, recipe.hidden or [hidden]),
+        network_of_rows(recipe, inputs, 1, hidden),
         likelihood=Gaussian(recipe.noise_shape, recipe.noise_rate, recipe.initial_precision),
         eval_samples=recipe.eval_samples,
     )

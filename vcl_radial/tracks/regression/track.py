@@ -21,6 +21,8 @@ from vcl_radial.tracks.sets import taken_sets
 if TYPE_CHECKING:
     import pandas as pd
 
+    from vcl_radial.data.tables import RegressionData
+    from vcl_radial.methods.base import Method
     from vcl_radial.reporting.blocks import Section
     from vcl_radial.runs.track import FinishedRun
 
@@ -72,7 +74,6 @@ class Regression(Track[Run]):
         from vcl_radial.data.decoding import print_progress
         from vcl_radial.tracks.methods import check_made
         from vcl_radial.tracks.regression.execute import check_data
-        from vcl_radial.tracks.regression.task_by_task import method_of
 
         report_once = cache(print_progress)  # slices of a table, and all its rows, are one table
         for data in dict.fromkeys(run.data for run in runs):
@@ -82,7 +83,7 @@ class Regression(Track[Run]):
                 report_once(f"{data.table}: {table.summary}")
             # Only in lanes does an RDP body have a Gaussian head.
             buildable = [r for r in group if not (r.is_lane and r.recipe.strategy == "rdp_vcl")]
-            check_made(buildable, partial(method_of, inputs=table.x.shape[1], hidden=table.hidden))
+            check_made(buildable, partial(_method, table=table))
 
     def batches(self, runs: Sequence[Run], lanes: int) -> list[list[Run]]:
         """Group runs by table and shape, longest first: no worker ends with a long batch."""
@@ -96,19 +97,15 @@ class Regression(Track[Run]):
 
     def open(self, run: Run, context: RunContext, report: Callable[[Step], None]) -> Training:
         """Open a run at its start."""
-        from vcl_radial.tracks.regression.execute import SplitTraining, load_data_once
-        from vcl_radial.tracks.regression.task_by_task import SliceTraining
-
-        training = SplitTraining if run.is_lane else SliceTraining
-        return training(run, load_data_once(run.data, context.data_dir), report)
+        return self.open_together([run], context, lambda lane, step: report(step)).lanes[0]
 
     def open_together(
         self, runs: Sequence[Run], context: RunContext, report: Callable[[int, Step], None]
     ) -> Lanes:
         """Open a batch at its start."""
-        from vcl_radial.tracks.regression.execute import SplitLanes
+        from vcl_radial.tracks.regression.execute import TableRuns, load_data_once
 
-        return SplitLanes(runs, context, report)
+        return TableRuns(runs, load_data_once(runs[0].data, context.data_dir), report)
 
     def score(self, folder: RunFolder[Run], objective: str) -> float | None:
         """The score on all evaluated rows; in a sequence, after the last slice."""
@@ -136,6 +133,13 @@ class Regression(Track[Run]):
         from vcl_radial.tracks.regression.sections import report
 
         return report(runs)
+
+
+def _method(run: Run, table: RegressionData) -> Method:
+    """The method of a run, as it is made for its table."""
+    from vcl_radial.tracks.regression.task_by_task import method_of
+
+    return method_of(run.recipe, table.x.shape[1], run.recipe.hidden or [table.hidden])
 
 
 def _with_all_at_once(

@@ -12,36 +12,38 @@ Predictions are from the network linearised about w*, as in their Fig. 1:
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import torch
 
 from vcl_radial.curvature.dense import flat
 from vcl_radial.likelihoods.mixture import Mixture
 from vcl_radial.nn.lane_adam import per_lane
 from vcl_radial.tracks.regression.jacobian import jacobians, lane_network
-from vcl_radial.tracks.regression.job import Job
-from vcl_radial.tracks.regression.lanes import Lane
-
-LANE = Lane(fixed={"linearised": True})
+from vcl_radial.tracks.regression.lane_method import LaneMethod
 
 
-def predict(job: Job) -> Mixture:
-    """Train point estimates, and take the posterior from the optimiser's state."""
-    lanes, noise = job.point_lanes(), job.noise()
-    step = job.fit(lanes, noise)
-    points, prior = job.train.points, job.prior_precision(lanes)
-    precision = {
-        name: per_lane(points, value) * step.adam.root_second(step.adam_index(name))
-        + per_lane(prior[name], value)
-        for name, value in lanes.points.items()
-    }
-    means, scales = [], []
-    for lane, x in enumerate(job.x):
-        network = lane_network(lanes, lane)
-        weight_precision = flat(precision[name][lane] for name, _ in network.named_parameters())
-        moments = [
-            (f, (J.square() / weight_precision).sum(1) + 1 / noise.mean[lane].double())
-            for f, J in jacobians(network, x)
-        ]
-        means.append(torch.cat([f for f, _ in moments]))
-        scales.append(torch.cat([variance for _, variance in moments]).sqrt())
-    return Mixture(torch.stack(means)[None], torch.stack(scales)[None])
+class Lanes(LaneMethod):
+    """BAdam in lanes: point estimates, whose posterior is read from the optimiser's state."""
+
+    fixed: ClassVar = {"linearised": True}
+
+    def predict(self) -> Mixture:
+        """Predict by the network linearised about its weights."""
+        step, noise = self.trainer.step, self.noise
+        precision = {
+            name: per_lane(noise.points, value) * step.adam.root_second(step.adam_index(name))
+            + per_lane(step.prior_precision[name], value)
+            for name, value in self.lanes.points.items()
+        }
+        means, scales = [], []
+        for lane, x in enumerate(self.x):
+            network = lane_network(self.lanes, lane)
+            weight_precision = flat(precision[name][lane] for name, _ in network.named_parameters())
+            moments = [
+                (f, (J.square() / weight_precision).sum(1) + 1 / noise.mean[lane].double())
+                for f, J in jacobians(network, x)
+            ]
+            means.append(torch.cat([f for f, _ in moments]))
+            scales.append(torch.cat([variance for _, variance in moments]).sqrt())
+        return Mixture(torch.stack(means)[None], torch.stack(scales)[None])

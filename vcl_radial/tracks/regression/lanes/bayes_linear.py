@@ -2,50 +2,88 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import asdict
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from vcl_radial.likelihoods.mixture import Mixture
 from vcl_radial.methods.bayes_linear import NormalGamma
-from vcl_radial.methods.carried import carried_bytes, contents
-from vcl_radial.tracks.regression.batches import LaneData
-from vcl_radial.tracks.regression.job import Job
-from vcl_radial.tracks.regression.lanes import Lane
-
-LANE = Lane(fixed={"features": "inputs"}, carried=True, step_cost=0.0)
+from vcl_radial.tracks.regression.lane_method import LaneMethod
+from vcl_radial.tracks.regression.learner import Job, Learner
 
 
-def predict(job: Job) -> Mixture:
-    """Return the predictive in closed form, lane by lane."""
-    (mixture,), _ = predict_in_sequence(job, [job.train])
-    return mixture
+class _Posterior:
+    """The posterior of a lane, in the form of a `LaneRun`."""
+
+    def __init__(self, prior: NormalGamma) -> None:
+        self.posterior, self.done, self.left_out = prior, 0, False
+
+    @property
+    def states(self) -> list[dict[str, Any]]:
+        """The posterior after the last slice."""
+        return [asdict(self.posterior)]
+
+    def state_dict(self) -> dict[str, Any]:
+        """Plain tensors and numbers from which the lane continues."""
+        return {"states": self.states, "done": self.done}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Continue from what `state_dict` returned."""
+        (posterior,), self.done = state["states"], state["done"]
+        self.posterior = NormalGamma(**posterior)
 
 
-def predict_in_sequence(job: Job, parts: Sequence[LaneData]) -> tuple[list[Mixture], list[int]]:
-    """Return the predictive after each part of the data, and the bytes carried."""
-    posteriors = first = [
-        NormalGamma.prior(
-            job.x.shape[-1] + 1, recipe.prior_scale, recipe.noise_shape, recipe.noise_rate
-        )
-        for recipe in job.recipes
-    ]
-    predictions: list[Mixture] = []
-    for part in parts:
-        rows = zip(part.x, part.y, part.points.tolist(), strict=True)
-        lanes = [(_with_one(x[:n]), y[:n].double()[:, None]) for x, y, n in rows]
-        posteriors = [
-            q.update(lambda points=points: [points])  # type: ignore[misc]
-            for q, points in zip(posteriors, lanes, strict=True)
+class Lanes(LaneMethod):
+    """The posterior in closed form, lane by lane."""
+
+    fixed: ClassVar = {"features": "inputs"}
+    carried = True
+    step_cost = 0.0
+
+    def __init__(self, job: Job) -> None:
+        Learner.__init__(self, job)
+        weights = job.x.shape[-1] + 1
+        self._posteriors = [
+            _Posterior(NormalGamma.prior(weights, r.prior_scale, r.noise_shape, r.noise_rate))
+            for r in job.recipes
         ]
-        predicted = [q.predictive(_with_one(x)) for q, x in zip(posteriors, job.x, strict=True)]
+        self._trained: list[int] = []
+
+    def trainers(self, lane: int) -> list[Any]:
+        """The posterior of a lane."""
+        return [self._posteriors[lane]]
+
+    def start(self, lane: int) -> Any:
+        """The prior."""
+        return self.states(lane)
+
+    def steps(self) -> Iterator[list[int]]:
+        """Update the posteriors slice by slice."""
+        slices = self.job.slices
+        while trained := [
+            k for k, q in enumerate(self._posteriors) if q.done < len(slices) and not q.left_out
+        ]:
+            for k in trained:
+                q, points = self._posteriors[k], slices[self._posteriors[k].done]
+                count = int(points.points[k])
+                x, y = _with_one(points.x[k, :count]), points.y[k, :count].double()[:, None]
+                q.posterior = q.posterior.update(lambda x=x, y=y: [(x, y)])  # type: ignore[misc]
+                q.done += 1
+                self.job.on_steps(k, self.job.recipe.steps * q.done)
+            self._trained = trained
+            yield trained
+
+    def predict(self) -> Mixture:
+        """The Student-t predictive of each lane."""
+        predicted = [
+            self._posteriors[k].posterior.predictive(_with_one(self.job.x[k]))
+            for k in self._trained
+        ]
         mean, scale, degrees = (torch.stack(t) for t in zip(*predicted, strict=True))
-        predictions.append(Mixture(mean.squeeze(-1)[None], scale[None], degrees[None, :, None]))
-    job.on_step(job.recipe.steps * len(parts))
-    states = zip(posteriors, first, strict=True)
-    return predictions, [carried_bytes(asdict(q), contents(asdict(p))) for q, p in states]
+        return Mixture(mean.squeeze(-1)[None], scale[None], degrees[None, :, None])
 
 
 def _with_one(x: Tensor) -> Tensor:

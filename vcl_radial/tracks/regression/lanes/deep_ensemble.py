@@ -7,23 +7,28 @@ precision that does not depend on the input (in the paper it does). The predicti
 from __future__ import annotations
 
 from vcl_radial.likelihoods.mixture import Mixture
-from vcl_radial.tracks.regression.job import Job
-from vcl_radial.tracks.regression.lanes import Lane
-
-LANE = Lane(options={"members"}, alike={"members"})
+from vcl_radial.tracks.regression.lane_method import LaneMethod
+from vcl_radial.tracks.regression.seeds import derived
+from vcl_radial.tracks.regression.settings import Recipe
 
 MEMBERS = 5
 
 
-def predict(job: Job) -> Mixture:
-    """Train the members of all lanes as lanes, and mix."""
-    members = job.recipe.options.get("members", MEMBERS)
-    member_job = job.repeated(members)
-    lanes, noise = member_job.point_lanes(), member_job.noise()
-    member_job.fit(lanes, noise)
-    single = Mixture.under_noise(member_job.draws(lanes, 1), noise)
-    assert single.degrees is not None
-    mean = single.mean[0].view(-1, members, job.x.shape[1]).transpose(0, 1)
-    spreads = single.scale, single.degrees
-    scale, degrees = (t.view(-1, members, 1).transpose(0, 1) for t in spreads)
-    return Mixture(mean, scale, degrees)
+class Lanes(LaneMethod):
+    """Deep ensembles: the members of all runs are lanes."""
+
+    options = alike = ("members",)
+
+    def network_seeds(self, recipe: Recipe, seed: int) -> list[int]:
+        """A seed for each member."""
+        return [derived(seed, f"member {k}") for k in range(recipe.options.get("members", MEMBERS))]
+
+    def predict(self) -> Mixture:
+        """Mix over the members of each run."""
+        single = Mixture.under_noise(self.draws(1), self.noise)
+        members = self.job.recipe.options.get("members", MEMBERS)
+        assert single.degrees is not None
+        mean = single.mean[0].view(-1, members, self.job.x.shape[1]).transpose(0, 1)
+        spreads = single.scale, single.degrees
+        scale, degrees = (t.view(-1, members, 1).transpose(0, 1) for t in spreads)
+        return Mixture(mean, scale, degrees)

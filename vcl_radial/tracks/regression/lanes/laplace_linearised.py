@@ -10,6 +10,7 @@ that maximise the evidence,
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -17,24 +18,25 @@ from torch import Tensor, nn
 from vcl_radial.likelihoods.mixture import Mixture
 from vcl_radial.methods.laplace_linearised import maximise_evidence
 from vcl_radial.tracks.regression.jacobian import ROWS, jacobians, lane_network
-from vcl_radial.tracks.regression.job import Job
-from vcl_radial.tracks.regression.lanes import Lane
-
-LANE = Lane(fixed={"structure": "full", "evidence": True})
+from vcl_radial.tracks.regression.lane_method import LaneMethod
 
 
-def predict(job: Job) -> Mixture:
-    """Train point estimates, then predict by the linearised posterior about them."""
-    lanes, noise = job.point_lanes(), job.noise()
-    job.fit(lanes, noise)
-    moments = [
-        laplace(lane_network(lanes, lane), x[:points], y[:points], x_new)
-        for lane, (x, y, points, x_new) in enumerate(
-            zip(job.train.x, job.train.y, job.train.points.tolist(), job.x, strict=True)
-        )
-    ]
-    means, variances = zip(*moments, strict=True)
-    return Mixture(torch.stack(means)[None], torch.stack(variances).sqrt()[None])
+class Lanes(LaneMethod):
+    """Linearised Laplace in lanes, about point estimates."""
+
+    fixed: ClassVar = {"structure": "full", "evidence": True}
+
+    def predict(self) -> Mixture:
+        """Predict by the linearised posterior about the weights."""
+        data = self.slices[-1].of_lanes(self.trainer.trained)
+        moments = [
+            laplace(lane_network(self.lanes, lane), x[:points], y[:points], x_new)
+            for lane, (x, y, points, x_new) in enumerate(
+                zip(data.x, data.y, data.points.tolist(), self.x, strict=True)
+            )
+        ]
+        means, variances = zip(*moments, strict=True)
+        return Mixture(torch.stack(means)[None], torch.stack(variances).sqrt()[None])
 
 
 def laplace(module: nn.Module, x: Tensor, y: Tensor, x_new: Tensor) -> tuple[Tensor, Tensor]:

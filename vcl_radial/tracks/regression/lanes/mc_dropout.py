@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from vcl_radial.likelihoods.mixture import Mixture
-from vcl_radial.nn.lanes import Lanes
-from vcl_radial.tracks.regression.job import Job
-from vcl_radial.tracks.regression.lanes import Lane
+from torch import nn
 
-LANE = Lane(options={"rate"}, has_kl=True)
+from vcl_radial.tracks.regression.lane_method import LaneMethod
+from vcl_radial.tracks.regression.settings import Recipe
 
 RATE = 0.1
 """Rate of dropped inputs, as in `vcl_radial.methods.mc_dropout`."""
 
 
-def predict(job: Job) -> Mixture:
-    """Train on the evidence lower bound of the dropout posterior and mix over masks."""
-    return job.train_and_mix(make_lanes(job))
+class Lanes(LaneMethod):
+    """MC dropout in lanes, on the evidence lower bound of its posterior; it mixes over masks."""
 
+    options = ("rate",)
+    has_kl = True
 
-def make_lanes(job: Job) -> Lanes:
-    """Make the lanes before training."""
-    return job.lanes(
-        lambda recipe: {"posterior": None, "dropout": recipe.options.get("rate", RATE)}
-    )
+    def network(self, recipe: Recipe) -> nn.Module:
+        """A network that drops inputs of every layer."""
+        return self.mlp(posterior=None, dropout=recipe.options.get("rate", RATE))
