@@ -10,6 +10,9 @@ from failing import refuses
 from vcl_radial.cli import main
 from vcl_radial.reporting.results import load_results
 from vcl_radial.runs import catalogue, planning
+from vcl_radial.runs.context import RunContext
+from vcl_radial.runs.execute import execute_together
+from vcl_radial.runs.folder import RunFolder
 from vcl_radial.tracks.regression import execute, files, lanes
 from vcl_radial.tracks.regression.settings import DataSettings
 from vcl_radial.tracks.regression.track import Regression
@@ -240,3 +243,22 @@ def test_every_method_of_tables_can_be_made_before_any_trains():
     names = [path.stem for path in folder.glob("*.toml")]
     assert "rdp-vcl" in names
     Regression().check_data(planning.plan("diabetes", names, [0]), None)
+
+
+def test_an_interrupted_batch_resumes_after_its_last_slice_and_its_runs_may_part(tmp_path):
+    runs = planning.plan("diabetes-sequence", ["gaussian-vcl"], [0, 1], {"steps": 20})
+    runs, track = [run for run in runs if run.data.slices == 5], Regression()
+    whole, stopped = (RunContext(tmp_path / name, threads=1) for name in ("whole", "stopped"))
+    assert execute_together(track, runs, whole) == [None, None]
+
+    def stop(run, step):
+        if (run.seed, step.done) == (1, 2):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        execute_together(track, runs, stopped, stop)
+    assert [RunFolder(stopped.out, run).checkpoint.exists() for run in runs] == [True, True]
+    for run in runs:
+        assert execute_together(track, [run], stopped) == [None]
+        paths = [RunFolder(context.out, run).path / "scores.csv" for context in (whole, stopped)]
+        assert paths[0].read_bytes() == paths[1].read_bytes()
