@@ -62,7 +62,7 @@ class BreaksAvalanche(Good):
 
     def consolidate(self, experience):
         super().consolidate(experience)
-        self.train_epochs = "many"
+        self.train_mb_size = "many"
 
 
 class LacksAMethod(Good):

@@ -31,15 +31,16 @@ memory for which consolidate() changes the weights.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from vcl_radial.conformance.penalty_view import BATCHES, half, rise_afar
+from vcl_radial.conformance.penalty import BATCHES, Penalty
 from vcl_radial.conformance.subject import Subject
-from vcl_radial.conformance.trial import Rows, random_states, same_states, seed
+from vcl_radial.conformance.trial import Rows, half, random_states, same_states, seed
 from vcl_radial.conformance.verdict import Fault, NotApplicable
 
 ONCE: Rows = Tensor.clone
@@ -169,19 +170,21 @@ class _Consolidations:
     def _trial(self, points: Rows, batch: int, draw: int) -> _Consolidated:
         trial = self.subject.trial()
         drew = False
-        end = getattr(trial.learner, trial.HOOK)
 
-        def end_with_points(_: Any) -> None:
-            nonlocal drew
-            with trial.replaced_points(points, batch) as task:
-                seed(4, draw)
-                states = random_states()
-                end(task)
-                drew = not same_states(states, random_states())
+        def with_points(end: Callable[[Any], object]) -> Callable[[Any], None]:
+            def end_task(_: Any) -> None:
+                nonlocal drew
+                with trial.replaced_points(points, batch) as task:
+                    seed(4, draw)
+                    states = random_states()
+                    end(task)
+                    drew = not same_states(states, random_states())
 
-        setattr(trial.learner, trial.HOOK, end_with_points)
-        rise, weights = rise_afar(trial)
-        return _Consolidated(rise, weights, drew)
+            return end_task
+
+        trial.replace_hook(with_points)
+        view = Penalty(trial)
+        return _Consolidated(view.rise_afar, view.start, drew)
 
 
 def _error(*values: Tensor) -> float:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from vcl_radial.conformance.penalty_view import PenaltyView
+from vcl_radial.conformance.penalty import Penalty
 from vcl_radial.conformance.subject import Subject
 from vcl_radial.conformance.verdict import Fault, NotApplicable
 from vcl_radial.integrations.avalanche.base import ContinualStrategy
@@ -25,7 +25,7 @@ def heads(subject: Subject) -> str:
     if subject.whole_stream:
         raise NotApplicable("trains once on all tasks together: all heads at once")
     record = subject.record
-    if subject.memoryless and len({*map(id, record.models)}) > 1:
+    if subject.memoryless and len({*map(id, record.networks)}) > 1:
         raise NotApplicable("trains a separate network for each task")
     heads_by_task = record.trial.head_prefixes()
     if not heads_by_task:
@@ -54,12 +54,12 @@ def heads(subject: Subject) -> str:
 def frozen(subject: Subject) -> str:
     """Check that frozen parameters (`requires_grad = False`), here the body's, do not change."""
     trial = subject.trial()
-    in_heads = parameters_of_heads(trial.model)
-    body = {n: p for n, p in trial.model.named_parameters() if id(p) not in in_heads}
+    in_heads = parameters_of_heads(trial.method.network)
+    body = {n: p for n, p in trial.method.network.named_parameters() if id(p) not in in_heads}
     for parameter in body.values():
         parameter.requires_grad_(False)
     start = trial.tensors()
-    for _ in trial.steps[:2]:
+    for _ in range(min(trial.trainings, 2)):
         trial.train_next()
     if name := _changed(start, trial.tensors(), tuple(body)):
         raise Fault(
@@ -114,7 +114,7 @@ def _untrained_heads(subject: Subject) -> None:
         )
 
 
-def _minimal(view: PenaltyView) -> str:
+def _minimal(view: Penalty) -> str:
     if not view.present:
         return "task 1 affects task 2, but not through penalty()"
     if view.random:
@@ -122,7 +122,7 @@ def _minimal(view: PenaltyView) -> str:
     drop = max(view.drop, -view.rise)
     if drop > view.tolerance:
         raise Fault(
-            f"penalty() is {view.at_consolidated:.6g} nats at the weights that task 1 ended with "
+            f"penalty() is {view.at_start:.6g} nats at the weights that task 1 ended with "
             f"and {drop:.3g} lower near by, but it should be minimal there: either consolidate() "
             "does not store the weights as they are after the task, or penalty() is not a distance "
             "from the stored weights (if that is meant, say so in the class: penalty_off_minimum = "

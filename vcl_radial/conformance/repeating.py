@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -23,7 +23,7 @@ def seeds(subject: Subject) -> str:
     """
     states = subject.record.states
     repeated = subject.trial()
-    for task in range(1, len(repeated.steps[:2]) + 1):
+    for task in range(1, min(repeated.trainings, 2) + 1):
         repeated.train_next()
         if name := _difference(states[task], repeated.tensors()):
             raise Fault(
@@ -46,10 +46,11 @@ def seeds(subject: Subject) -> str:
 def evaluating(subject: Subject) -> str:
     """Check that evaluating after each epoch and each task does not change training."""
     states = subject.record.states
-    trial = subject.trial(eval_every=1)
-    trial.model.train()
+    trial = subject.trial()
+    trial.method.network.train()
     _evaluate_and_compare(trial)
-    for task in range(1, len(trial.steps[:2]) + 1):
+    trial.after_epoch = trial.evaluate
+    for task in range(1, min(trial.trainings, 2) + 1):
         trial.train_next()
         _evaluate_and_compare(trial)
         if name := _difference(states[task], trial.tensors()):
@@ -63,16 +64,19 @@ def evaluating(subject: Subject) -> str:
 def ending(subject: Subject) -> str:
     """Check that the end of a task does not change the averages of batch norms."""
     trial = subject.trial()
-    end = getattr(trial.learner, trial.HOOK)
+    network = trial.method.network
     trained: State = {}
     ended: State = {}
 
-    def watched(*task: Any) -> None:
-        trained.update(_averages(trial.model))
-        end(*task)
-        ended.update(_averages(trial.model))
+    def watched(end: Callable[[Any], object]) -> Callable[[Any], None]:
+        def end_task(task: Any) -> None:
+            trained.update(_averages(network))
+            end(task)
+            ended.update(_averages(network))
 
-    setattr(trial.learner, trial.HOOK, watched)
+        return end_task
+
+    trial.replace_hook(watched)
     trial.train_next()
     if name := _difference(trained, ended):
         raise Fault(
@@ -85,17 +89,16 @@ def ending(subject: Subject) -> str:
 def checkpoint(subject: Subject) -> str:
     """Check that resuming in a new instance after every task ends with the same bits."""
     record, trial = subject.record, subject.trial()
-    for task in range(1, len(trial.steps) + 1):
+    for task in range(1, trial.trainings + 1):
         trial.train_next()
-        state = trial.learner.state_dict()
-        for path, kind in _foreign(state, "state_dict()"):
+        for path, kind in _foreign(trial.learner.state_dict(), "state_dict()"):
             raise Fault(
                 f"{path} is a {kind}: a checkpoint holds plain tensors, numbers and text, in "
                 "dicts and lists, and is never unpickled"
             )
+        state = _stored_and_loaded(trial.trainer.state_dict())
         trial = subject.fresh()
-        trial.learner.load_state_dict(_stored_and_loaded(state))
-        trial.finished = task
+        trial.trainer.load_state_dict(state)
         if name := _difference(record.states[task], trial.tensors()):
             raise Fault(
                 f"a run that resumes from checkpoints has another {name} after task {task} than "
@@ -131,15 +134,15 @@ def _foreign(value: Any, path: str) -> Iterator[tuple[str, str]]:
 
 
 def _evaluate_and_compare(trial: Trial) -> None:
-    model = trial.model
-    tensors, modes = trial.tensors(), {n: m.training for n, m in model.named_modules()}
+    network = trial.method.network
+    tensors, modes = trial.tensors(), {n: m.training for n, m in network.named_modules()}
     generators = random_states()
     trial.evaluate()
     if name := _difference(tensors, trial.tensors()):
         raise Fault(f"evaluating altered {name}: put it back, or work on a copy")
-    for name, module in trial.model.named_modules():
+    for name, module in trial.method.network.named_modules():
         if modes.get(name, module.training) != module.training:
-            module_name = name or "the model"
+            module_name = name or "the network"
             raise Fault(f"evaluating altered the training mode of {module_name}: put it back")
     for name, state in random_states().items():
         if not same_states({name: state}, generators):

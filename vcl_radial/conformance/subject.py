@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from vcl_radial.conformance.penalty_view import PenaltyView, view_penalty
+from vcl_radial.conformance.penalty import Penalty
 from vcl_radial.conformance.streams import SEVERAL_HEADS, Stream
-from vcl_radial.conformance.trial import Trial
+from vcl_radial.conformance.trial import Trial, trial_of
 from vcl_radial.conformance.verdict import Fault, NotApplicable, description
 from vcl_radial.errors import UserError
 from vcl_radial.methods.registry import find_method
@@ -28,13 +28,13 @@ class Record:
     Attributes:
         trial: the trial.
         states: copies of its tensors before the first task and after every task.
-        models: its model at the same moments.
+        networks: its network at the same moments.
         predictions: predictions after the last task.
     """
 
     trial: Trial
     states: list[dict[str, Tensor]]
-    models: list[nn.Module]
+    networks: list[nn.Module]
     predictions: Tensor
 
 
@@ -66,7 +66,7 @@ class Subject:
 
     def fresh(self, **settings: Any) -> Trial:
         """A new trial."""
-        return self.stream.trial(self.recipe, **({"epochs": SHORT} | settings))
+        return trial_of(self.recipe, self.stream, **({"epochs": SHORT} | settings))
 
     @cached_property
     def record(self) -> Record:
@@ -80,12 +80,12 @@ class Subject:
             trial = self.fresh()
             moment = "in evaluation before training"
             trial.evaluate()
-            record = Record(trial, [trial.tensors()], [trial.model], torch.empty(0))
-            for task in range(1, len(trial.steps) + 1):
+            record = Record(trial, [trial.tensors()], [trial.method.network], torch.empty(0))
+            for task in range(1, trial.trainings + 1):
                 moment = f"in task {task}"
                 trial.train_next()
                 record.states.append(trial.tensors())
-                record.models.append(trial.model)
+                record.networks.append(trial.method.network)
             record.predictions = trial.evaluate()
         except (Exception, SystemExit) as error:  # a user's method may fail in any way
             raise Fault(f"{moment}: {description(error, self.method)}") from error
@@ -103,11 +103,11 @@ class Subject:
         return bool(self.method.closed_form and with_recipe)
 
     @cached_property
-    def penalty(self) -> PenaltyView:
-        """The penalty at the start of task 2, at and around the consolidated weights."""
+    def penalty(self) -> Penalty:
+        """The penalty at the start of task 2."""
         if self.whole_stream:
             raise NotApplicable("trains once on all tasks together: there is no past")
-        return view_penalty(self.trial)
+        return Penalty(self.trial())
 
     @cached_property
     def remembers(self) -> bool:
@@ -115,8 +115,8 @@ class Subject:
         states = self.record.states
         trial = self.trial()
         trial.load_weights(states[1])
-        trial.finished = 1
+        trial.trainer.done = 1
         trial.train_next()
         tensors = trial.tensors()
-        names = [name for name, _ in trial.model.named_parameters()]
+        names = [name for name, _ in trial.method.network.named_parameters()]
         return not all(torch.equal(tensors[name], states[2][name]) for name in names)

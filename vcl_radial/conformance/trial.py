@@ -2,96 +2,168 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager
+from contextlib import contextmanager, suppress
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
+from vcl_radial.conformance.streams import TASKS, Stream
+from vcl_radial.errors import Diverged, UserError
 from vcl_radial.methods.base import Method
+from vcl_radial.methods.registry import find_method
+from vcl_radial.methods.tasks import Batch, columns
 from vcl_radial.nn import MultiHead
+from vcl_radial.optimizers.schedules import SCHEDULES
 from vcl_radial.system.seeds import seed_of
-
-TASKS = 3
-"""Number of tasks: the past has one or two tasks, and then one head is not trained yet."""
+from vcl_radial.tracks.continual.methods import method_of, optimizer_for
+from vcl_radial.tracks.continual.settings import Recipe
+from vcl_radial.training.seeds import Purpose
+from vcl_radial.training.source import TensorTask
+from vcl_radial.training.trainer import Trainer
 
 T = TypeVar("T")
 Rows = Callable[[Tensor], Tensor]
 """Selects rows of a task; a row may be repeated."""
 
 
-class Trial(ABC):
-    """A method made from a recipe like in a run, and trained step by step.
+def trial_of(recipe: Recipe, stream: Stream, **settings: Any) -> Trial:
+    """A trial of the recipe's method, or of its Avalanche strategy.
 
-    Attributes:
-        learner: the method or its strategy: both have `penalty()`, a weight of the penalty,
-            `loss_value` and a state.
-        method: the method.
-        finished: number of finished steps.
+    Raises:
+        UserError: the method does not support the stream.
+    """
+    cls: Any = find_method(recipe.strategy)
+    if issubclass(cls, Method):
+        return Trial(recipe, stream, **settings)
+    if stream.settings():
+        raise UserError(f"{cls.__name__} is an Avalanche strategy, which serves classes only")
+    from vcl_radial.conformance.strategy_trial import StrategyTrial
+
+    return StrategyTrial(recipe, stream, **settings)
+
+
+class Trial:
+    """A method that is made like in a run and trained by the suite's trainer, task by task.
+
+    Args:
+        recipe: recipe of the method.
+        stream: the tasks.
         training_seed: seed of the batches and weight samples, not of the initial weights.
+        epochs: number of epochs of each task, instead of the recipe's.
+        halved: whether task 2 has only the first half of its training points.
     """
 
-    HOOK: ClassVar[str]
+    HOOK: ClassVar[str] = "end_task"
     """Name of the learner's method that is called at the end of a task."""
-    SCORE: ClassVar[str]
-    """Text after the value of `score` in a message."""
-    CHANCE: ClassVar[str]
-    """Text about the score without learning."""
-    ENOUGH: ClassVar[float]
-    """Smallest score that is well above chance."""
 
-    learner: Any
-    method: Method
-    training_seed: int
-    finished = 0
+    def __init__(
+        self,
+        recipe: Recipe,
+        stream: Stream,
+        *,
+        training_seed: int = 0,
+        epochs: int,
+        halved: bool = False,
+    ) -> None:
+        network = {"network": stream.body or recipe.network}
+        self.recipe, self.stream = recipe.model_copy(update={**network, "epochs": epochs}), stream
+        self.training_seed = training_seed
+        self.tasks = stream.tasks(self.recipe)
+        if halved:
+            inputs, targets = map(half, self.tasks[1].train)
+            self.tasks[1] = dataclasses.replace(self.tasks[1], train=(inputs, targets))
+        self.after_epoch: Callable[[], object] = lambda: None
+        """Called after every epoch."""
+        self._stops = False
+        seed(0, 0)
+        self.trainer: Any = self._trainer()
+        self.method: Method = self.trainer.method
+
+    def _trainer(self) -> Any:
+        recipe = self.recipe
+        return Trainer(
+            method_of(recipe, self.stream.network(recipe), **self.stream.settings()),
+            optimizer=optimizer_for(recipe),
+            epochs=recipe.epochs,
+            schedule=SCHEDULES[recipe.schedule],
+            seed=self._seed_of,
+            measure=False,
+            on_epoch=self._on_epoch,
+        )
+
+    def _on_epoch(self, *_: object) -> None:
+        self.after_epoch()
+
+    def _seed_of(self, purpose: Purpose, task: int, epoch: int) -> int | None:
+        """One seed for each task, as in a run."""
+        return seed_of(self.training_seed, task + 1) if purpose == "task" else None
 
     @property
-    @abstractmethod
-    def model(self) -> nn.Module:
-        """The model that is trained."""
+    def learner(self) -> Any:
+        """The object that the user's class makes: it has the state, and the hook `HOOK`."""
+        return self.method
 
     @property
-    def steps(self) -> list[list[int]]:
-        """The tasks of each training step: one, or all if the method needs the whole stream."""
-        tasks = list(range(TASKS))
-        return [tasks] if self.learner.needs_whole_stream else [[task] for task in tasks]
+    def trainings(self) -> int:
+        """Number of trainings: one per task, or one for all tasks together."""
+        return 1 if self.method.needs_whole_stream else TASKS
 
     def train_next(self) -> None:
-        """Train on the next task, with randomness from (seed, task) alone as in a run."""
-        self.finished += 1
-        seed(self.training_seed, self.finished)
-        self.train(self.steps[self.finished - 1])
+        """Train on the next task."""
+        next(self.trainer.steps([self._task(number) for number in range(TASKS)]))
 
-    @abstractmethod
-    def train(self, tasks: list[int]) -> None:
-        """Train on these tasks at once."""
+    def _task(self, number: int) -> TensorTask:
+        task, recipe = self.tasks[number], self.recipe
+        points, heads = Batch(*task.train, task.head), (task.head,)
+        sizes = recipe.batch_size, recipe.drop_last
+        return _Task(task.name, points, heads, *sizes, begin=self._begin)
 
-    @abstractmethod
+    def _begin(self) -> None:
+        if self._stops:
+            raise StoppedTraining
+
     def evaluate(self) -> Tensor:
         """The predictions of all tasks' test inputs."""
+        return torch.cat([self._predicted(task) for task in range(TASKS)])
 
-    @abstractmethod
     def score(self, task: int) -> float:
         """The score of the predictions of a task's test targets, in per cent."""
+        return self.stream.score(self._predicted(task), self.tasks[task].test[1])
 
-    @abstractmethod
+    def _predicted(self, number: int) -> Tensor:
+        predicted = self._predict(number)
+        if predicted.isnan().any():
+            raise Diverged("predictions are not numbers: the weights diverged in training")
+        return predicted
+
+    def _predict(self, number: int) -> Tensor:
+        task = self.tasks[number]
+        prediction = self.method.predict(task.test[0], task.head, number=number)
+        return self.stream.predicted(prediction, task.test[1])
+
     def altered(self) -> str | None:
         """A message about data that the method altered, or None; the trial copies the data."""
+        for task, original in zip(self.tasks, self.stream.tasks(self.recipe), strict=True):
+            pairs = zip((*task.train, *task.test), (*original.train, *original.test), strict=True)
+            if not all(torch.equal(a, b) for a, b in pairs):
+                return "inputs or targets were altered: work on a copy, .clone()"
+        return None
 
     def tensors(self) -> dict[str, Tensor]:
         """Copies of all parameters and buffers, and of the likelihood's learned tensors."""
-        state = self.model.state_dict()
+        state = self.method.network.state_dict()
         state |= {f"likelihood.{k}": v for k, v in self.method.likelihood.state_dict().items()}
         return {name: v.detach().clone() for name, v in state.items() if isinstance(v, Tensor)}
 
     def load_weights(self, tensors: Mapping[str, Tensor]) -> None:
         """Load parameters and likelihood, but no other state of the past."""
         with torch.no_grad():
-            for name, parameter in self.model.named_parameters():
+            for name, parameter in self.method.network.named_parameters():
                 parameter.copy_(tensors[name])
         learned = {k: tensors[f"likelihood.{k}"] for k in self.method.likelihood.state_dict()}
         self.method.likelihood.load_state_dict(learned)
@@ -99,40 +171,94 @@ class Trial(ABC):
     def head_prefixes(self) -> dict[int, tuple[str, ...]]:
         """The prefixes of the tensor names of each task's heads; empty with one head for all."""
         names: dict[int, tuple[str, ...]] = {}
-        for name, module in self.model.named_modules():
+        for name, module in self.method.network.named_modules():
             if isinstance(module, MultiHead):
                 for task in map(int, module.heads):
                     names[task] = (*names.get(task, ()), f"{name}.heads.{task}.")
         return names
 
-    # The methods below work at the start of the next task, before its first step.
+    def replace_hook(
+        self, replace: Callable[[Callable[[Any], object]], Callable[..., None]]
+    ) -> None:
+        """Replace the hook at the end of a task by a function of it."""
+        setattr(self.learner, self.HOOK, replace(getattr(self.learner, self.HOOK)))
 
-    @abstractmethod
-    def at_start(self, look: Callable[[], T], rows: Rows | None = None) -> T:
-        """Call `look` after the next task, or these rows of it, has begun, and end the trial."""
+    @contextmanager
+    def replaced_points(self, rows: Rows, batch: int) -> Iterator[Any]:
+        """Give the task in training these rows, in batches of this size, inside the context.
+
+        The context's value is the argument of the hook.
+        """
+        method, task, points = self.method, self.method.task, self.points
+        points = Batch(rows(points.x), rows(points.y), points.task)
+        method.task = dataclasses.replace(task, batches=lambda: points.split(batch))
+        try:
+            yield method.task
+        finally:
+            method.task = task
+
+    # The methods below work after `begin_next`, without a step.
+
+    def begin_next(self) -> None:
+        """Begin the next task, and stop before its first step, in training mode."""
+        self._stops = self.method.gradients_are_read = True
+        with suppress(StoppedTraining):
+            self.train_next()
+        self.method.network.train()
 
     @property
-    @abstractmethod
-    def points(self) -> int:
-        """N, the number of training points of the task."""
+    def points(self) -> Batch:
+        """The training points of the task."""
+        task = self.method.task
+        x, y, labels = columns(task.batches(), self.method.device)
+        return Batch(x, y, task.heads[0] if len(task.heads) == 1 else labels)
 
-    @abstractmethod
-    def batches(self, size: int, *, only_full: bool) -> Iterator[int]:
-        """Make each shuffled mini-batch the current one, and yield its number of points."""
+    def batches(self, size: int, *, drop_last: bool) -> Iterator[Batch]:
+        """The points of each step of an epoch with shuffled mini-batches of this size."""
+        task = TensorTask("", self.points, batch_size=size, drop_last=drop_last)
+        return map(self.method.extend, task.epoch(0))
 
-    @abstractmethod
-    def look(self, look: Callable[[Any], T], drawn_from: int = 2) -> tuple[T, float]:
-        """The result of `look(penalty)`, and the loss of the current batch in nats per point.
+    def look(self, batch: Batch, look: Callable[[Any], T], drawn_from: int = 2) -> tuple[T, float]:
+        """The result of `look(penalty)`, and the loss of a batch in nats per point.
 
-        `look` is called between forward and backward pass, where training computes the penalty.
+        `look` is called between forward and backward pass, where training computes the penalty. The
+        same seeds are set in each call, so that a penalty that draws is also a function.
         """
+        seed(1)
+        self._forward(batch)
+        seed(drawn_from)
+        result = look(self.method.penalty())
+        seed(drawn_from)
+        return result, self._backward(batch)
 
-    @abstractmethod
-    def replaced_points(self, rows: Rows, batch: int) -> AbstractContextManager[Any]:
-        """Give the task these rows, in batches of this size, inside the context.
+    def _forward(self, batch: Batch) -> None:
+        self.trainer.loop.optimizer.zero_grad()
+        self._outputs = self.method.outputs(batch)
 
-        The context's value is the argument of `HOOK`.
-        """
+    def _backward(self, batch: Batch) -> float:
+        return float(self.method.backward(self.method.loss(batch, self._outputs)))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Task(TensorTask):
+    """A task that calls `begin` before its first epoch, after warm-up epochs."""
+
+    begin: Callable[[], object] = lambda: None
+
+    def epoch(self, number: int) -> Iterator[Batch]:
+        """The batches of an epoch; warm-up epochs have the last numbers."""
+        if number == 0:
+            self.begin()
+        return super().epoch(number)
+
+
+class StoppedTraining(Exception):
+    """Stops a training before its first step."""
+
+
+def half(rows: Tensor) -> Tensor:
+    """The first half of a task."""
+    return rows[: len(rows) // 2]
 
 
 def seed(*numbers: int) -> None:

@@ -42,7 +42,9 @@ class StrategyTrainer:
     ) -> None:
         self.strategy, self.method = strategy, strategy.method
         vars(self.method)["needs_whole_stream"] = strategy.needs_whole_stream
-        streams = to_avalanche(stream).streams
+        self.benchmark = to_avalanche(stream)
+        """The stream as Avalanche's benchmark."""
+        streams = self.benchmark.streams
         self._experiences = list(streams["train"])
         self._held_out = list(streams.get("valid", ()))
         scored = {"test": streams["test"], "validation": self._held_out, None: ()}

@@ -20,13 +20,18 @@ from vcl_radial.tracks.continual.settings import Recipe
 from vcl_radial.tracks.methods import arguments_of, draw_own_posterior, make_method
 
 
-def method_of(recipe: Recipe, network: nn.Module) -> Method:
+def method_of(recipe: Recipe, network: nn.Module, **settings: Any) -> Method:
     """Make the method of a recipe with its `options`.
+
+    Args:
+        recipe: the recipe.
+        network: the network that it trains.
+        settings: settings of `Method` that replace the recipe's.
 
     Raises:
         UserError: the method does not take these options, or its constructor lacks a base argument.
     """
-    return make_method(recipe, network, **_likelihood(recipe))
+    return make_method(recipe, network, **_likelihood(recipe) | settings)
 
 
 def by_avalanche(recipe: Recipe) -> bool:

@@ -50,12 +50,18 @@ def make_network(stream: TensorStream, recipe: Recipe) -> nn.Module:
             precision=recipe.precision,
         )
     recipe.check_layers(stream.multi_head)
+    inputs = stream.x[0].numel()
+    return mlp_of(recipe, inputs, stream.n_classes, multi_head=stream.multi_head)
+
+
+def mlp_of(recipe: Recipe, inputs: int, outputs: int, *, multi_head: bool) -> nn.Module:
+    """The MLP of a recipe, for inputs of this many numbers."""
     return MLP(
-        stream.x[0].numel(),
-        stream.n_classes,
+        inputs,
+        outputs,
         hidden=recipe.hidden,
-        multi_head=stream.multi_head,
-        posterior=posterior,
+        multi_head=multi_head,
+        posterior=posterior_of(recipe),
         point_heads=recipe.point_heads,
         precision=recipe.precision,
     )
