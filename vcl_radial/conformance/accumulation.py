@@ -32,7 +32,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -40,7 +39,7 @@ from torch import Tensor
 
 from vcl_radial.conformance.penalty import BATCHES, Penalty
 from vcl_radial.conformance.subject import Subject
-from vcl_radial.conformance.trial import Rows, half, random_states, same_states, seed
+from vcl_radial.conformance.trial import Rows, half, seed
 from vcl_radial.conformance.verdict import Fault, NotApplicable
 
 ONCE: Rows = Tensor.clone
@@ -125,30 +124,14 @@ def _three_times(rows: Tensor) -> Tensor:
     return rows.repeat_interleave(3, dim=0)
 
 
-@dataclass(frozen=True)
-class _Consolidated:
-    """A trial after task 1.
-
-    Attributes:
-        rise: rise of the penalty away from the weights at the end of task 1, in nats.
-        weights: the weights at the end of task 1.
-        drew: whether consolidating drew random numbers.
-    """
-
-    rise: float
-    weights: dict[str, Tensor]
-    drew: bool
-
-
 class _Consolidations:
     """Trials that differ only in the points and batches that consolidate() reads."""
 
     def __init__(self, subject: Subject) -> None:
         self.subject = subject
-        self.reference = self._trial(ONCE, BATCHES[0], 0)
-        rise = self.reference.rise
-        random = self.reference.drew and self._trial(ONCE, BATCHES[0], 1).rise != rise
-        self.draws = DRAWS if random else 1
+        first, second = (self._penalty(ONCE, BATCHES[0], draw) for draw in (0, 1))
+        self.weights = first.start
+        self.draws = DRAWS if first.rise_afar != second.rise_afar else 1
 
     def rise(self, points: Rows, batch: int = BATCHES[0]) -> Tensor:
         """Rise of the penalty in nats, for each draw `[draws]`.
@@ -156,35 +139,26 @@ class _Consolidations:
         Raises:
             NotApplicable: the weights after task 1 depend on the arguments of consolidate().
         """
-        trials = [self._trial(points, batch, draw) for draw in range(self.draws)]
-        weights = self.reference.weights
-        for trial in trials:
-            if not all(torch.equal(trial.weights[n], w) for n, w in weights.items()):
+        penalties = [self._penalty(points, batch, draw) for draw in range(self.draws)]
+        for penalty in penalties:
+            if not all(torch.equal(penalty.start[n], w) for n, w in self.weights.items()):
                 raise NotApplicable(
                     "consolidate() changes the weights by its points: penalties are not comparable"
                 )
-            if not math.isfinite(trial.rise):
+            if not math.isfinite(penalty.rise_afar):
                 raise NotApplicable("the penalty is no finite number far from where task 1 ended")
-        return torch.tensor([trial.rise for trial in trials]).double()
+        return torch.tensor([penalty.rise_afar for penalty in penalties]).double()
 
-    def _trial(self, points: Rows, batch: int, draw: int) -> _Consolidated:
+    def _penalty(self, points: Rows, batch: int, draw: int) -> Penalty:
         trial = self.subject.trial()
-        drew = False
 
-        def with_points(end: Callable[[Any], object]) -> Callable[[Any], None]:
-            def end_task(_: Any) -> None:
-                nonlocal drew
-                with trial.replaced_points(points, batch) as task:
-                    seed(4, draw)
-                    states = random_states()
-                    end(task)
-                    drew = not same_states(states, random_states())
+        def with_points(end: Callable[[Any], object], _: Any) -> None:
+            with trial.replaced_points(points, batch) as task:
+                seed(4, draw)
+                end(task)
 
-            return end_task
-
-        trial.replace_hook(with_points)
-        view = Penalty(trial)
-        return _Consolidated(view.rise_afar, view.start, drew)
+        trial.wrap_hook(with_points)
+        return Penalty(trial)
 
 
 def _error(*values: Tensor) -> float:

@@ -177,11 +177,10 @@ class Trial:
                     names[task] = (*names.get(task, ()), f"{name}.heads.{task}.")
         return names
 
-    def replace_hook(
-        self, replace: Callable[[Callable[[Any], object]], Callable[..., None]]
-    ) -> None:
-        """Replace the hook at the end of a task by a function of it."""
-        setattr(self.learner, self.HOOK, replace(getattr(self.learner, self.HOOK)))
+    def wrap_hook(self, around: Callable[[Callable[[Any], object], Any], object]) -> None:
+        """Call `around(hook, task)` where a task ends, instead of `hook(task)`."""
+        end = getattr(self.learner, self.HOOK)
+        setattr(self.learner, self.HOOK, lambda task: around(end, task))
 
     @contextmanager
     def replaced_points(self, rows: Rows, batch: int) -> Iterator[Any]:
@@ -267,23 +266,3 @@ def seed(*numbers: int) -> None:
     random.seed(state)
     np.random.seed(state)
     torch.default_generator.manual_seed(state)
-
-
-def random_states() -> Mapping[str, Any]:
-    """The states of the generators that a method may draw from."""
-    return {
-        "PyTorch": torch.get_rng_state(),
-        "NumPy": np.random.get_state(),
-        "Python": random.getstate(),
-    }
-
-
-def same_states(a: Mapping[str, Any], b: Mapping[str, Any]) -> bool:
-    """Whether generators with these states draw the same numbers."""
-    return all(_same(state, b[name]) for name, state in a.items())
-
-
-def _same(a: Any, b: Any) -> bool:
-    if isinstance(a, tuple):
-        return all(map(_same, a, b))
-    return torch.equal(a, b) if isinstance(a, Tensor) else np.array_equal(a, b)
