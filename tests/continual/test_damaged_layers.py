@@ -9,9 +9,10 @@ from tiny_runs import MULTI_HEAD, SINGLE_HEAD, finished, tiny_run
 
 from vcl_radial.reporting.figures import layer_movement
 from vcl_radial.reporting.gather import gather
+from vcl_radial.reporting.scores import joined
 from vcl_radial.reporting.write import write_report
 from vcl_radial.runs.folder import RunFolder
-from vcl_radial.tracks.continual.tables import COLUMNS, LAYER_COLUMNS, layers_table
+from vcl_radial.tracks.continual.tables import COLUMNS, LAYER_COLUMNS
 
 
 def layers_with(**changed: object) -> str:
@@ -58,9 +59,7 @@ def test_what_a_run_can_write_of_a_layer_that_went_far_is_drawn(tmp_path: Path, 
     finished_with(tmp_path, layers_with(**dict.fromkeys(columns, value)), seed=1)
     runs, passed_over = gather(tmp_path)
     assert (len(runs), passed_over) == (2, [])
-    table = layers_table(runs)
-    assert table is not None
-    layer_movement(table)
+    layer_movement(joined(runs, "layers"))
 
 
 def test_one_file_of_damaged_layers_does_not_take_other_benchmarks_their_page(

@@ -18,8 +18,8 @@ from vcl_radial.metrics.referral import calibration_curve
 from vcl_radial.reporting.blocks import Figure
 from vcl_radial.reporting.figures import referral
 from vcl_radial.reporting.gather import gather
+from vcl_radial.reporting.scores import joined, ranked, scores_table
 from vcl_radial.reporting.scores import means as means_of
-from vcl_radial.reporting.scores import ranked, scores_table
 from vcl_radial.reporting.write import report_of
 from vcl_radial.runs.catalogue import names
 from vcl_radial.runs.folder import RunFolder
@@ -64,10 +64,6 @@ def scores(methods):
 @pytest.fixture(scope="module")
 def means(scores):
     return means_of(scores)
-
-
-def calibrations(runs):
-    return pd.concat(run.tables["calibration"].assign(method=run.method) for run in runs)
 
 
 # Several data sets
@@ -262,7 +258,7 @@ def test_the_published_rows_belong_to_shipped_recipes():
 
 def test_pooled_calibration_is_that_of_all_photographs_together(methods):
     runs = methods["gaussian-vcl"]
-    pooled = referral.pooled_calibration(calibrations(runs))
+    pooled = referral.pooled_calibration(joined(runs, "calibration"))
     predictions = pd.concat([read_table(run.path, "predictions") for run in runs])
     predicted, labels = (predictions[name].to_numpy() for name in ("probability", "label"))
     curve = calibration_curve(labels, predicted)
@@ -378,7 +374,7 @@ def test_the_bars_of_a_single_seed_are_those_of_its_patients(means):
 
 
 def test_calibration_is_drawn_in_per_cent(methods, means):
-    pooled = referral.pooled_calibration(calibrations(every(methods)))
+    pooled = referral.pooled_calibration(joined(every(methods), "calibration"))
     figure = referral.calibration_curves(pooled, means, "title", [])
     of_gaussian = pooled[pooled["method"] == "gaussian-vcl"]
     curve = figure.axes[1].lines[-1]

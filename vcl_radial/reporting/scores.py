@@ -53,8 +53,8 @@ def scores_table(finished: Sequence[FinishedRun]) -> pd.DataFrame:
         known: dict[str, Any] = dict(zip(RUN, named, strict=True))
         known |= {name: value for name, value in defaults.items() if name not in table}
         tables.append(table.assign(**known))
-    joined = pd.concat(tables, ignore_index=True)
-    return joined[[*COLUMNS, *(name for name in joined if name not in COLUMNS)]]
+    table = pd.concat(tables, ignore_index=True)
+    return table[[*COLUMNS, *(name for name in table if name not in COLUMNS)]]
 
 
 def runs_table(finished: Sequence[FinishedRun]) -> pd.DataFrame:
@@ -82,6 +82,21 @@ def runs_table(finished: Sequence[FinishedRun]) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(rows).astype(dict.fromkeys(costs, float)).rename_axis("run")
+
+
+def joined(finished: Sequence[FinishedRun], name: str) -> pd.DataFrame:
+    """One table of the runs that have it, after `benchmark, method, seed`; empty if none has.
+
+    Args:
+        finished: runs of one track.
+        name: the name of the table in `Track.read`.
+    """
+    tables = []
+    for run in finished:
+        if name in run.tables:
+            names = {"benchmark": run.benchmark, "method": run.method, "seed": run.spec.seed}
+            tables.append(run.tables[name].assign(**names)[[*names, *run.tables[name]]])
+    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
 
 
 AVALANCHE = "avalanche"

@@ -110,13 +110,13 @@ def heatmaps(scores: pd.DataFrame, names: Sequence[str], metric: str = "accuracy
     """
     methods = figures.method_names(scores)
     several = len(methods) > 1
+    draw = partial(figures.heatmap_sheet, scores, tasks=names, metric=metric)
     pictures: dict[str, Figure] = {}
     for method in methods:
         stem = unused(f"heatmap-{file_name(method)}", pictures)
-        draw = partial(figures.heatmap, scores, method, tasks=names, metric=metric)
-        pictures[stem] = Figure(stem, draw, f"Heatmap of {method}", on_page=not several)
+        alone = partial(draw, methods=[method])
+        pictures[stem] = Figure(stem, alone, f"Heatmap of {method}", on_page=not several)
     if several:
-        draw = partial(figures.heatmap_sheet, scores, tasks=names, metric=metric)
         pictures["heatmaps"] = Figure("heatmaps", draw, "Heatmaps of all methods")
     return list(pictures.values())
 

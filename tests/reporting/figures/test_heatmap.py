@@ -6,8 +6,12 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from vcl_radial.errors import DataError
-from vcl_radial.reporting.figures import heatmap, heatmap_sheet
+from vcl_radial.reporting.figures import heatmap_sheet
 from vcl_radial.reporting.figures.style import colour_map, house_style
+
+
+def heatmap(results, method, **keys):
+    return heatmap_sheet(results, methods=[method], **keys)
 
 
 def cells(axes):

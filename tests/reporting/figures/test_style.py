@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from vcl_radial.reporting.figures import final_bars, heatmap, heatmap_sheet, save
+from vcl_radial.reporting.figures import final_bars, heatmap_sheet, save
 from vcl_radial.reporting.figures.style import (
     INK,
     colour_map,
@@ -17,6 +17,11 @@ from vcl_radial.reporting.figures.style import (
     text_colour,
     with_few_colours,
 )
+
+
+def heatmap(results, method, **keys):
+    return heatmap_sheet(results, methods=[method], **keys)
+
 
 pytestmark = pytest.mark.drawn
 

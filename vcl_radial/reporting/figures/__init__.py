@@ -3,7 +3,7 @@
 from vcl_radial.reporting.figures.curves import accuracy_curves
 from vcl_radial.reporting.figures.differences import paired_differences
 from vcl_radial.reporting.figures.final_bars import final_bars
-from vcl_radial.reporting.figures.heatmap import heatmap, heatmap_sheet
+from vcl_radial.reporting.figures.heatmap import heatmap_sheet
 from vcl_radial.reporting.figures.layer_movement import layer_movement
 from vcl_radial.reporting.figures.over_seeds import all_over_seeds, method_names
 from vcl_radial.reporting.figures.style import ENDINGS, empty, save
@@ -16,7 +16,6 @@ __all__ = [
     "board",
     "empty",
     "final_bars",
-    "heatmap",
     "heatmap_sheet",
     "layer_movement",
     "method_names",

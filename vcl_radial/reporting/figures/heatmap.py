@@ -36,17 +36,6 @@ class _Cell:
     spread_size: float | None
 
 
-def heatmap(
-    results: pd.DataFrame,
-    method: str,
-    *,
-    tasks: Sequence[str] | None = None,
-    metric: str = "accuracy",
-) -> Figure:
-    """Draw the heatmap of one method; see `heatmap_sheet`."""
-    return heatmap_sheet(results, methods=[method], tasks=tasks, metric=metric)
-
-
 def heatmap_sheet(
     results: pd.DataFrame,
     *,

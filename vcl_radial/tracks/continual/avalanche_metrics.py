@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from vcl_radial.metrics import mean_and_standard_error
 from vcl_radial.reporting.blocks import Cell, Column, Section, Table, Text, mean_cell
+from vcl_radial.reporting.scores import joined
 from vcl_radial.runs.track import FinishedRun
 
 FILE = "avalanche.csv"
@@ -17,16 +18,9 @@ COLUMNS = [*TYPES]
 
 def section(runs: Sequence[FinishedRun]) -> Section | None:
     """The values after the last task, by metric and method; None without any."""
-    import pandas as pd
-
-    tables = [
-        run.tables["avalanche"].assign(method=run.method, seed=run.spec.seed)
-        for run in runs
-        if "avalanche" in run.tables
-    ]
-    if not tables:
+    table = joined(runs, "avalanche")
+    if table.empty:
         return None
-    table = pd.concat(tables, ignore_index=True)[["method", "seed", *COLUMNS]]
     last = table[table["task_trained"] == table["task_trained"].max()]
     values = last.groupby(["metric", "method"], sort=False)["value"]
     cells = {key: mean_cell(*mean_and_standard_error(v), decimals=4) for key, v in values}

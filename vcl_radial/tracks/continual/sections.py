@@ -7,10 +7,9 @@ from functools import partial
 
 from vcl_radial.reporting import figures, sections
 from vcl_radial.reporting.blocks import Figure, Section
-from vcl_radial.reporting.scores import runs_table, scores_table, without_avalanche
+from vcl_radial.reporting.scores import joined, runs_table, scores_table, without_avalanche
 from vcl_radial.runs.track import FinishedRun
 from vcl_radial.tracks.continual import avalanche_metrics
-from vcl_radial.tracks.continual.tables import layers_table
 
 
 def report(finished: Sequence[FinishedRun]) -> list[Section]:
@@ -41,7 +40,7 @@ def report(finished: Sequence[FinishedRun]) -> list[Section]:
 
 def _layers(finished: Sequence[FinishedRun]) -> Section | None:
     """What the layers do; None without a method that has a posterior."""
-    if (layers := layers_table(finished)) is None:
+    if (layers := joined(finished, "layers")).empty:
         return None
     draw = partial(figures.layer_movement, layers)
     picture = Figure("layers", draw, "What the layers do, task by task")

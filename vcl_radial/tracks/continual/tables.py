@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -72,19 +72,6 @@ def all_scores(run: FinishedRun) -> pd.DataFrame:
     return pd.concat(
         [own.assign(part=part), values.assign(task=0, part=AVALANCHE)], ignore_index=True
     )
-
-
-def layers_table(runs: Sequence[FinishedRun]) -> pd.DataFrame | None:
-    """`benchmark, method, seed` and the columns of layers.csv; None if no run has one."""
-    import pandas as pd
-
-    named = [
-        run.tables["layers"].assign(benchmark=run.benchmark, method=run.method, seed=run.spec.seed)
-        for run in runs
-        if "layers" in run.tables
-    ]
-    columns = ["benchmark", "method", "seed", *LAYER_COLUMNS]
-    return pd.concat(named, ignore_index=True)[columns] if named else None
 
 
 def _check(accuracy: pd.DataFrame, tasks: int) -> None:

@@ -22,6 +22,7 @@ from vcl_radial.reporting.figures.referral import (
 from vcl_radial.reporting.labels import file_name
 from vcl_radial.reporting.scores import (
     IDENTITY,
+    joined,
     means,
     over_tasks,
     ranked,
@@ -164,7 +165,8 @@ def sections(runs: Sequence[FinishedRun], data_dir: Path | None) -> list[Section
     all_means = means(scores)
     last = all_means[all_means["after"] == len(sites)]
     main = ranked(last)
-    calibration = pooled_calibration(_calibration(runs))
+    bins = joined(runs, "calibration")
+    calibration = pooled_calibration(bins[bins["after"] == sites[-1]])
     carried = costs[["carried_bytes"]].dropna(axis=1, how="all")
     run_scores = run_scores.join(carried, on="run").drop(columns="run")
     counts = runs[0].environment["photographs"]
@@ -204,13 +206,6 @@ def sections(runs: Sequence[FinishedRun], data_dir: Path | None) -> list[Section
 
 def _csv(files: Mapping[str, pd.DataFrame]) -> dict[str, str]:
     return {name: figures.to_csv(table) for name, table in files.items()}
-
-
-def _calibration(runs: Sequence[FinishedRun]) -> pd.DataFrame:
-    """The bins of all runs after the last site."""
-    found = [run.tables["calibration"].assign(method=run.method) for run in runs]
-    joined: pd.DataFrame = pd.concat(found, ignore_index=True)
-    return joined[joined["after"].eq(runs[0].environment["sites"][-1])]
 
 
 def _notices(runs: Sequence[FinishedRun]) -> list[str]:
