@@ -94,7 +94,8 @@ def joined(finished: Sequence[FinishedRun], name: str) -> pd.DataFrame:
     tables = []
     for run in finished:
         if name in run.tables:
-            names = {"benchmark": run.benchmark, "method": run.method, "seed": run.spec.seed}
+            names: dict[str, Any] = {"benchmark": run.benchmark, "method": run.method}
+            names["seed"] = run.spec.seed
             tables.append(run.tables[name].assign(**names)[[*names, *run.tables[name]]])
     return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
 
