@@ -43,7 +43,7 @@ def test_a_name_of_the_list_is_its_recipe_and_other_names_are_strategies():
         ("naive", {"epoch": 1}, "unknown key 'epoch'; the nearest known one is 'epochs'"),
         ("naive", {"epochs": 0}, "epochs = 0: input should be greater"),
         ("naive", {"evaluate_on": "test"}, "evaluate_on: a check brings its own data"),
-        ("naive", {"options": 3}, "options = 3: input should be a valid dictionary"),
+        ("naive", {"options": 3}, "options = 3: must be a table"),
     ],
 )
 def test_what_is_wrong_is_one_line(target, settings, message):

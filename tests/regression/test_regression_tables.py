@@ -5,7 +5,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
-from regression_helpers import toy
+from regression_helpers import final_scores, toy
 from scipy import stats
 
 from vcl_radial.metrics import METRICS, metric
@@ -17,7 +17,6 @@ from vcl_radial.tracks.regression import pictures, published, tables
 from vcl_radial.tracks.regression.sections import report
 from vcl_radial.tracks.regression.settings import Recipe
 from vcl_radial.tracks.regression.track import Regression
-from vcl_radial.tracks.regression.training import train_and_score
 
 
 def tidy(rows):
@@ -133,7 +132,9 @@ def test_a_metric_is_one_function_and_one_line(monkeypatch):
     def mae(predicted):
         return predicted.average((predicted.mean - predicted.y).abs()) * predicted.scale
 
-    results = train_and_score(toy(), [0, 1], [Recipe(strategy="bayes_linear", steps=5)] * 2)
+    results = final_scores(
+        toy(), [0, 1], [Recipe(strategy="bayes_linear", posterior="none", steps=5)] * 2
+    )
     assert all(0 < result["mae"] <= result["rmse"] for result in results)
     assert objectives("rows")["mae"].direction == "minimize"
     rows = pd.DataFrame([(0, name, value) for name, value in results[0].items()])

@@ -109,7 +109,7 @@ class ContinualRun(TaskRun):
     ) -> None:
         # A network trained to a loss near 0 meets denormal numbers, and they are slow.
         torch.set_flush_denormal(True)
-        self.seed, self.recipe = seed, recipe
+        self.seed, self.recipe, self.evaluate_on = seed, recipe, evaluate_on
         stream = stream_for(settings, recipe, data_dir, seed)
         recipe.check_batches(min(map(len, stream.train)))
         self.stream = stream.to(device)
@@ -139,9 +139,6 @@ class ContinualRun(TaskRun):
 
     def _count(self) -> None:
         self.iterations += 1
-
-    def _set_iterations(self, iterations: int) -> None:
-        self.iterations = iterations
 
     def finish_tasks(self) -> Iterator[int]:
         """Train and score the remaining tasks; yield the number of tasks done after each step."""
