@@ -18,7 +18,7 @@ from vcl_radial.cli.executors import executor_of
 from vcl_radial.conformance import recipe_for
 from vcl_radial.errors import VclRadialError
 from vcl_radial.runs import catalogue, planning
-from vcl_radial.runs.command import check_options
+from vcl_radial.runs.command import check_command_options
 from vcl_radial.sweeps import plans as sweeps
 
 PLACEHOLDERS = {"COMMAND": "run", "NAME": "radial-vcl"}
@@ -100,7 +100,7 @@ def _understand(command):
         methods = dict.fromkeys(existing_recipe(m, track.methods[0]) for m in options.methods)
         runs = planning.plan(options.benchmark, list(methods), [0], settings, options.tuned)
         executor_of(options)
-        check_options(track, options.benchmark, lanes=options.lanes, device=options.device)
+        check_command_options(track, options.benchmark, lanes=options.lanes, device=options.device)
         track.check_runs(runs)
     elif name == "check":
         recipe_for(existing_recipe(options.method, "ewc"), settings).check_method()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from vcl_radial.reporting.labels import CLASS_KEYS, Settings, flat, labels, shipped_classes
+from vcl_radial.reporting.labels import CLASS_KEYS, LabelParts, flat, labels, shipped_classes
 from vcl_radial.runs.catalogue import load, names
 
 GAUSSIAN = {"strategy": "vcl", "posterior": "gaussian", "epochs": 60}
@@ -12,7 +12,7 @@ def of(*tables, name="m", codes=(), default=None):
     """Labels of runs of one method."""
     codes = codes or [None] * len(tables)
     runs = [
-        Settings("group", name, table, code, default or {})
+        LabelParts("group", name, table, code, default or {})
         for table, code in zip(tables, codes, strict=True)
     ]
     return labels(runs, "code")
@@ -66,7 +66,7 @@ def test_code_is_named_only_where_nothing_else_differs():
 
 
 def test_runs_of_another_group_are_not_looked_at():
-    runs = [Settings(group, "m", {"epochs": n}) for n, group in enumerate("ab")]
+    runs = [LabelParts(group, "m", {"epochs": n}) for n, group in enumerate("ab")]
     assert labels(runs, "code") == ["m", "m"]
 
 

@@ -15,7 +15,7 @@ from vcl_radial.errors import UserError
 from vcl_radial.integrations.avalanche import ContinualStrategy
 from vcl_radial.integrations.avalanche.methods import LwF
 from vcl_radial.methods.base import Method
-from vcl_radial.methods.options import check_options, common_keys, options_of
+from vcl_radial.methods.options import check_method_options, common_keys, options_of
 from vcl_radial.methods.registry import built_in, built_in_class, find_method
 from vcl_radial.tracks.continual.methods import make_strategy
 from vcl_radial.tracks.continual.networks import make_network
@@ -32,7 +32,7 @@ def made(strategy, **options):
 
 
 def check_types(strategy, options):
-    check_options(strategy.__name__, strategy, options)
+    check_method_options(strategy.__name__, strategy, options)
 
 
 class Theirs(ContinualStrategy):
@@ -159,7 +159,7 @@ def test_a_method_is_made_with_the_default_of_each_of_its_options(name):
     cls = built_in_class(name)
     assert options_of(cls).keys().isdisjoint(common_keys())
     defaults = {key: p.default for key, p in options_of(cls).items()}
-    check_options(name, cls, defaults)
+    check_method_options(name, cls, defaults)
     cls(network(posterior_for(name)), **defaults)
 
 
@@ -246,7 +246,7 @@ def test_a_decorated_class_has_the_options_that_it_takes():
 
 def test_an_option_that_a_class_fixes_for_the_one_it_is_from_is_none_of_its_own():
     with refuses("'near'", "nearest is 'far'"):
-        check_options("Fixes", Fixes, {"near": "a"})
+        check_method_options("Fixes", Fixes, {"near": "a"})
 
 
 class TakesNoSettings(ContinualStrategy):
@@ -262,7 +262,7 @@ class Bare(Method):
 @pytest.mark.parametrize("cls", [TakesNoSettings, Bare])
 def test_a_constructor_that_does_not_take_what_every_run_gives_is_named_with_the_fix(cls):
     with refuses(f"{cls.__name__}.__init__ (test_options.py)", "**settings)"):
-        check_options("x", cls, {})
+        check_method_options("x", cls, {})
 
 
 class MakesNothing(ContinualStrategy):
@@ -316,7 +316,7 @@ def test_a_constructor_that_fails_is_named_where_the_method_is_made(cls):
 )
 def test_what_options_lack_or_have_too_much_is_named_with_the_fix(options, named):
     with refuses(*named):
-        check_options("x", NeedsMemory, options, recipe_keys=Recipe.model_fields)
+        check_method_options("x", NeedsMemory, options, recipe_keys=Recipe.model_fields)
 
 
 class TakesNoExperience(ContinualStrategy):

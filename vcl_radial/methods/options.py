@@ -126,7 +126,7 @@ def _is_required(parameter: Parameter) -> bool:
     return parameter.default is parameter.empty and parameter.name not in _RECIPE_PARAMETERS
 
 
-def check_options(
+def check_method_options(
     name: str, cls: Any, options: Mapping[str, Any], recipe_keys: Collection[str] = ()
 ) -> None:
     """Check that a run can make a method, and that the method takes a recipe's options.

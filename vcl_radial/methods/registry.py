@@ -44,7 +44,7 @@ def find_method(name: str) -> type[Any]:
 
     Args:
         name: name of a built-in method, or of an installed package's entry point in the group
-            `vcl_radial.integrations.avalanche`, or "package.module:Class".
+            `vcl_radial.methods`, or "package.module:Class".
 
     Returns:
         A subclass of `Method`, or of `vcl_radial.integrations.avalanche.ContinualStrategy`.

@@ -16,7 +16,7 @@ from vcl_radial.config import outside
 from vcl_radial.errors import DataError, UserError, visible
 from vcl_radial.files.reading import read_json
 from vcl_radial.reporting import evidence
-from vcl_radial.reporting.labels import Settings, flat, labels, shipped_classes
+from vcl_radial.reporting.labels import LabelParts, flat, labels, shipped_classes
 from vcl_radial.runs import tracks
 from vcl_radial.runs.finished import Environment, Spec, Written
 from vcl_radial.runs.folder import (
@@ -127,13 +127,13 @@ def _variant(run: FinishedRun) -> tuple[str, ...]:
     return tuple(str(run.spec.data.get(key)) for key in run.track.variant_keys)
 
 
-def _data_settings(run: FinishedRun) -> Settings:
+def _data_settings(run: FinishedRun) -> LabelParts:
     data = flat(run.spec.stream or run.spec.data)
     checksum = data.pop("checksum", None)
-    return Settings((run.benchmark, *_variant(run)), run.benchmark, data, checksum)
+    return LabelParts((run.benchmark, *_variant(run)), run.benchmark, data, checksum)
 
 
-def _recipe_settings(runs: Sequence[FinishedRun]) -> list[Settings]:
+def _recipe_settings(runs: Sequence[FinishedRun]) -> list[LabelParts]:
     groups = [(run.benchmark, run.method, *_variant(run)) for run in runs]
     seeds = Counter((group, run.spec.seed) for group, run in zip(groups, runs, strict=True))
     repeated = {group for (group, _), count in seeds.items() if count > 1}
@@ -143,7 +143,7 @@ def _recipe_settings(runs: Sequence[FinishedRun]) -> list[Settings]:
         chosen = bool(run.track.variant_keys) and group not in repeated
         recipe = {} if chosen else flat(run.spec.recipe)
         shipped = shipped_classes(run.spec.method)
-        settings.append(Settings(group, run.method, recipe, run.spec.code, shipped))
+        settings.append(LabelParts(group, run.method, recipe, run.spec.code, shipped))
     return settings
 
 

@@ -17,7 +17,7 @@ CLASS_KEYS = ("strategy", "posterior", "network", "kind", "dataset")
 
 
 @dataclass(frozen=True)
-class Settings:
+class LabelParts:
     """The parts of a label.
 
     Attributes:
@@ -35,7 +35,7 @@ class Settings:
     default: Mapping[str, Any] = field(default_factory=dict)
 
 
-def labels(runs: Sequence[Settings], files: str) -> list[str]:
+def labels(runs: Sequence[LabelParts], files: str) -> list[str]:
     """A label for each run, such as `gaussian-vcl (posterior: Laplace, epochs=40)`.
 
     Brackets hold the settings in which runs of one group differ, as a user would set them. Keys
@@ -104,7 +104,7 @@ def shipped_classes(method: str) -> dict[str, str]:
     return {key: table[key] for key in ("strategy", "posterior") if key in table}
 
 
-def _differences(runs: Sequence[Settings]) -> list[tuple[str, ...]]:
+def _differences(runs: Sequence[LabelParts]) -> list[tuple[str, ...]]:
     """For each run of a group, the values of the shown keys."""
     keys = _shown_keys(runs)
     names = {
@@ -125,7 +125,7 @@ def _differences(runs: Sequence[Settings]) -> list[tuple[str, ...]]:
     return plain if len({", ".join(p) for p in plain}) == len(set(quoted)) else quoted
 
 
-def _shown_keys(runs: Sequence[Settings]) -> dict[str, list[str]]:
+def _shown_keys(runs: Sequence[LabelParts]) -> dict[str, list[str]]:
     """The keys whose values differ between runs, or from the value that the name implies."""
     keys = {key for run in runs for key in (*run.values, *run.default)}
     shown = [
@@ -140,7 +140,7 @@ def _shown_keys(runs: Sequence[Settings]) -> dict[str, list[str]]:
     }
 
 
-def _set(run: Settings, keys: Sequence[str]) -> list[tuple[str, Any]]:
+def _set(run: LabelParts, keys: Sequence[str]) -> list[tuple[str, Any]]:
     """The values of these keys that a run shows."""
     values = [(key, run.values.get(key)) for key in keys]
     return [(k, v) for k, v in values if v is not None and v != run.default.get(k)]

@@ -47,7 +47,7 @@ def behind(
     return facts
 
 
-def runs_csv(runs: Sequence[FinishedRun]) -> str:
+def origin_csv(runs: Sequence[FinishedRun]) -> str:
     """The CSV of commit, processor, version of torch and day of every run."""
     import pandas as pd
 

@@ -179,7 +179,7 @@ def report_of(runs: Sequence[FinishedRun], data_dir: Path | None = None) -> Repo
                 [*notices(runs), *(n for e in environments for n in e.get("notices", []))]
             )
         ),
-        {provenance.FILE: provenance.runs_csv(runs)},
+        {provenance.FILE: provenance.origin_csv(runs)},
     )
 
 

@@ -89,7 +89,7 @@ def perform_command(
         # The server imports while this process checks the arguments, and ends with it.
         in_workers = start_server("cpu", *track.worker_modules)
     runs = planning.plan(benchmark, methods, seeds, settings, tuned)
-    check_options(track, benchmark, jobs=jobs, lanes=lanes, device=device, log=bool(log))
+    check_command_options(track, benchmark, jobs=jobs, lanes=lanes, device=device, log=bool(log))
     context = RunContext(
         out,
         data_dir,
@@ -118,7 +118,7 @@ def perform_command(
     return Performed(runs, context, ends)
 
 
-def check_options(
+def check_command_options(
     track: AnyTrack,
     benchmark: str,
     *,

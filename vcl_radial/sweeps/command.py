@@ -9,7 +9,7 @@ from pathlib import Path
 from vcl_radial.config.command_lines import command_line
 from vcl_radial.data.data_files import checked_folder
 from vcl_radial.errors import bad_value
-from vcl_radial.runs.command import check_device, check_options
+from vcl_radial.runs.command import check_command_options, check_device
 from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.devices import device_of
 from vcl_radial.runs.executor import Executor, LocalExecutor
@@ -95,7 +95,7 @@ def perform_sweep(
     on_gpu = context.device == "cuda"
     lanes = lanes or (1 if prunes else default_lanes(track, context.device))
     jobs = jobs or (1 if on_gpu else available_cores())
-    check_options(track, plans[0].base.benchmark, lanes=lanes)
+    check_command_options(track, plans[0].base.benchmark, lanes=lanes)
     if lanes > 1 and prunes:
         raise bad_value(
             "lanes", lanes, "is impossible: a sweep with [pruning] stops runs one by one"

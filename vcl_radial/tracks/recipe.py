@@ -156,11 +156,11 @@ class MethodRecipe(Settings):
             UserError: a check fails; the message names the strategy.
         """
         from vcl_radial.methods.base import Method
-        from vcl_radial.methods.options import check_options, method_class_of
+        from vcl_radial.methods.options import check_method_options, method_class_of
         from vcl_radial.methods.serves import check_posterior
 
         self.check_posterior()
-        check_options(self.strategy, cls, self.options, recipe_keys=type(self).model_fields)
+        check_method_options(self.strategy, cls, self.options, recipe_keys=type(self).model_fields)
         strategy = f"strategy = {self.strategy!r}"
         method = method_class_of(cls)
         for name, reason in self.unsupported_hooks.items():

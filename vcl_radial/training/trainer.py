@@ -67,7 +67,7 @@ class Trainer:
         on_outputs: called after every step with outputs and targets, in place of `measure`; see
             `Method.on_outputs`.
         keep_states: whether to keep the method's state after every task, not only after the last.
-        upkeep: whether to check the penalty; see `PenaltyUpkeep`.
+        upkeep: whether to check the penalty and the network; see `TaskLoop`.
         peers: processes that share every batch. They draw different weights, and average gradients.
 
     Raises:

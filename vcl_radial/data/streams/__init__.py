@@ -1,4 +1,4 @@
-"""Task sequences as Avalanche benchmarks cut from whole tensors."""
+"""Task sequences, cut from whole tensors."""
 
 from typing import TYPE_CHECKING
 

@@ -25,7 +25,7 @@ def check_count(key: str, value: object) -> None:
         raise bad_value(key, value, "must be a whole number, at least 1")
 
 
-def check_options(heads: str, statistics: str, validation: Any, seed: Any) -> None:
+def check_stream_options(heads: str, statistics: str, validation: Any, seed: Any) -> None:
     """Raise a `UserError` that names an option of all kinds of streams with a wrong value."""
     check_choice("heads", heads, ("multi", "single"))
     check_choice("statistics", statistics, ("all-tasks", "first-task"))

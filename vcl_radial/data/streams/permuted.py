@@ -6,7 +6,7 @@ from typing import Literal
 
 import torch
 
-from vcl_radial.data.streams.choices import check_count, check_options
+from vcl_radial.data.streams.choices import check_count, check_stream_options
 from vcl_radial.data.streams.image_data import ImageData
 from vcl_radial.data.streams.preparation import hold_out, standardised
 from vcl_radial.data.streams.tensors import TensorStream
@@ -46,7 +46,7 @@ def permuted_stream(
 
     Source: Goodfellow et al. (2013), section 3; Nguyen et al. (2018), section 6.1.
     """
-    check_options(heads, statistics, validation, seed)
+    check_stream_options(heads, statistics, validation, seed)
     check_count("tasks", tasks)
 
     x = standardised(data, flatten=flatten)

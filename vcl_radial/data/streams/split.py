@@ -7,7 +7,7 @@ from typing import Literal
 
 import torch
 
-from vcl_radial.data.streams.choices import check_options, checked_order, classes_per_task
+from vcl_radial.data.streams.choices import check_stream_options, checked_order, classes_per_task
 from vcl_radial.data.streams.image_data import ImageData
 from vcl_radial.data.streams.preparation import hold_out, standardised
 from vcl_radial.data.streams.tensors import TensorStream
@@ -50,7 +50,7 @@ def split_stream(
 
     Source: Zenke, Poole, Ganguli (2017), section 5.1; Nguyen et al. (2018), section 6.1.
     """
-    check_options(heads, statistics, validation, seed)
+    check_stream_options(heads, statistics, validation, seed)
     multi_head = heads == "multi"
     k = classes_per_task(data.n_classes, tasks, multi_head)
     order = checked_order(class_order, data.n_classes)

@@ -79,7 +79,7 @@ def board(table: pd.DataFrame) -> Table:
     """The leaderboard, with cells such as `98.73 ± 0.12` and marks at the best of each score.
 
     Args:
-        table: What `summary_table` returned.
+        table: A table with a row for each method, as `summary_table` returns it.
 
     Returns:
         The table. If there are several methods, a line below it explains the marks. The column of
@@ -136,7 +136,7 @@ def to_csv(table: pd.DataFrame) -> str:
     """The table as comma-separated values in full precision; undefined scores are empty.
 
     Args:
-        table: What `summary_table` returned.
+        table: A table with a row for each method, as `summary_table` returns it.
 
     Returns:
         Text that ends with a line break.

@@ -10,7 +10,7 @@ import pandas as pd
 
 from vcl_radial.reporting.blocks import Block, Figure, Section, Text
 from vcl_radial.reporting.figures.differences import difference_table
-from vcl_radial.reporting.labels import Settings, flat, labels
+from vcl_radial.reporting.labels import LabelParts, flat, labels
 from vcl_radial.reporting.scores import means as scores_means
 from vcl_radial.reporting.scores import runs_table, scores_table
 from vcl_radial.reporting.sections import settings, shown
@@ -80,7 +80,7 @@ def _settings(finished: Sequence[FinishedRun]) -> list[str]:
     """The keys of each run that differ between the recipes of a method on one set."""
     texts = labels(
         [
-            Settings(
+            LabelParts(
                 (run.spec.data.get("slices"), table_name(run.spec.data), run.method),
                 "",
                 flat(run.spec.recipe),
