@@ -15,7 +15,7 @@ from torch.utils.data import (
     Dataset,
     IterableDataset,
     TensorDataset,
-    WeightedRandomSampler,
+    default_collate,
 )
 
 import vcl_radial as vr
@@ -103,13 +103,13 @@ def test_a_loader_trains_as_its_dataset_and_keeps_its_batches():
     data = TensorDataset(x, y)
     made = [trainer(multi_head=False).fit([form]) for form in (data, DataLoader(data, 20, True))]
     assert_same(*map(weights, made))
-    weighted = DataLoader(data, 8, sampler=WeightedRandomSampler([1.0] * len(y), 20))
-    (task,) = Tasks([weighted]).tasks()
-    assert [len(batch.y) for batch in task.epoch(0)] == [8, 8, 4]
-    assert task.epoch_steps == 3
-    assert len(task) == len(y)
+    pairs = DataLoader(data, 8, collate_fn=lambda items: tuple(default_collate(items)[:2]))
+    (task,) = Tasks([pairs]).tasks()
+    assert torch.equal(torch.cat([batch.x for batch in task.epoch(0)]), x)  # in its order
     assert torch.equal(torch.cat([batch.x for batch in task.batches()]), x)
     assert task.select(torch.arange(16)).epoch_steps == 2
+    with pytest.raises(UserError):  # the label of the head would be lost
+        trainer(Joint).fit([pairs, pairs])
 
 
 @pytest.mark.parametrize("kind", [Naive, Joint])
@@ -156,6 +156,7 @@ class Endless(IterableDataset):
         ([Endless()], UserError),
         ([DataLoader(Endless(), 2)], UserError),
         ([DataLoader(TensorDataset(torch.ones(4, 2)), None)], UserError),
+        ([DataLoader(TensorDataset(torch.ones(4, 2)), 2, sampler=[1, 2])], UserError),
     ],
 )
 def test_what_is_no_task_is_refused(tasks, kind):
@@ -164,7 +165,14 @@ def test_what_is_no_task_is_refused(tasks, kind):
 
 
 @pytest.mark.parametrize(
-    "tasks", [[], None, "digits", TensorDataset(torch.ones(3, 2), torch.ones(3))]
+    "tasks",
+    [
+        [],
+        None,
+        "digits",
+        TensorDataset(torch.ones(3, 2), torch.ones(3)),
+        DataLoader(TensorDataset(torch.ones(3, 2), torch.ones(3))),
+    ],
 )
 def test_what_is_no_list_of_tasks_is_refused(tasks):
     with pytest.raises(UserError, match="task"):

@@ -12,7 +12,16 @@ from typing import Any, Protocol, cast, runtime_checkable
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.data import ConcatDataset, DataLoader, Dataset, IterableDataset, Subset
+from torch.utils.data import (
+    ConcatDataset,
+    DataLoader,
+    Dataset,
+    IterableDataset,
+    RandomSampler,
+    SequentialSampler,
+    Subset,
+    default_collate,
+)
 
 from vcl_radial.config import ranges
 from vcl_radial.config.ranges import Count
@@ -73,7 +82,10 @@ class TaskSource:
         """
         tasks = self.tasks()
         if len(tasks) > 1:
-            raise UserError("a method that learns all tasks at once needs their points as tensors")
+            raise UserError(
+                "a method that learns all tasks at once needs their points as tensors, or as "
+                "datasets whose items are collated as PyTorch does"
+            )
         return tasks[0]
 
     def validate(self, method: Method, task: int) -> float:
@@ -144,7 +156,7 @@ class DatasetTask(_Batches):
         heads: labels of the heads that the task trains.
         batch_size: number of points in a step.
         drop_last: whether to leave out the last batch of an epoch if it is smaller.
-        loader: a user's loader of the points, with its sampler, workers and collation.
+        loader: a user's loader of the points, with its order, workers and collation.
     """
 
     name: str
@@ -156,11 +168,6 @@ class DatasetTask(_Batches):
 
     def __len__(self) -> int:
         return len(cast(Any, self.dataset))
-
-    @property
-    def epoch_steps(self) -> int:
-        """Number of steps in an epoch; a user's sampler decides on it."""
-        return super().epoch_steps if self._own_loader is None else len(self._own_loader)
 
     def select(self, rows: Tensor) -> DatasetTask:
         """Some of the points, by their indices `[n]`."""
@@ -176,7 +183,7 @@ class DatasetTask(_Batches):
 
     def _with_head(self, loader: Iterable[Any]) -> Iterator[Batch]:
         for batch in loader:
-            if not isinstance(batch, list) or len(batch) not in (2, 3):
+            if not isinstance(batch, list | tuple) or len(batch) not in (2, 3):
                 raise DataError(
                     f"an item of {self.name} must be an input and a target, or an input, a target "
                     "and the label of its head"
@@ -248,7 +255,9 @@ class Tasks(TaskSource):
         a_head_each: bool = False,
     ) -> None:
         self._batch_size, self._drop_last = batch_size, drop_last
-        if isinstance(tasks, str | Dataset | TaskData) or not isinstance(tasks, Iterable):
+        if isinstance(tasks, str | Dataset | DataLoader | TaskData) or not isinstance(
+            tasks, Iterable
+        ):
             raise UserError(f"a {type(tasks).__name__} is no list of tasks: give [task]")
         tasks = list(tasks)
         if not tasks:
@@ -283,7 +292,10 @@ class Tasks(TaskSource):
             )
             points = Batch(torch.cat(x), torch.cat(y), torch.cat(labels))
             return TensorTask("all tasks", points, heads, self._batch_size, self._drop_last)
-        if all(isinstance(task, DatasetTask) for task in tasks):
+        loaders = [task.loader for task in tasks if isinstance(task, DatasetTask)]
+        collated = {loader.collate_fn for loader in loaders if loader is not None}
+        # A collation of the user's may drop the label of the head, which is the third of an item.
+        if len(loaders) == len(tasks) and collated <= {default_collate}:
             joined: ConcatDataset[Any] = ConcatDataset(
                 [_WithHead(task.dataset, task.heads[0]) for task in tasks]
             )
@@ -312,8 +324,13 @@ class Tasks(TaskSource):
                 "Dataset with __len__ and __getitem__"
             )
         if isinstance(task, DataLoader):
-            if task.batch_size is None:
-                raise UserError(f"{name} has a batch_sampler of its own: give batch_size")
+            if task.batch_size is None or not isinstance(
+                task.sampler, RandomSampler | SequentialSampler
+            ):
+                raise UserError(
+                    f"{name} has a sampler of its own, which may leave out points or repeat them: "
+                    "give a Dataset of the points to train on"
+                )
             own = task.batch_size, task.drop_last, task
             return DatasetTask(name, dataset, (head,), *own)
         return DatasetTask(name, dataset, (head,), self._batch_size, self._drop_last)
