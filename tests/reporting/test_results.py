@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from tiny_runs import ENVIRONMENT, SINGLE_HEAD, finished, tiny_run
 
+import vcl_radial as vr
 from vcl_radial.errors import UserError
 from vcl_radial.reporting import scores
 from vcl_radial.reporting.gather import gather, notices
@@ -313,6 +314,8 @@ def test_a_copy_of_a_run_is_not_counted_twice(tmp_path: Path):
     assert len(runs) == 1
     (line,) = passed_over
     assert line == f"{copy}: is the same run as {runs[0].path}"
+    with pytest.warns(UserWarning, match="is the same run as"):
+        assert len(vr.load_results(tmp_path).runs) == 1
 
 
 def test_a_folder_without_finished_runs_is_named(tmp_path: Path):

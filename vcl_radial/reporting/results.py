@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -202,7 +203,8 @@ class Results:
 def load_results(folder: str | Path, data_dir: str | Path | None = None) -> Results:
     """Load all finished runs below a folder, such as the folder of `--out`.
 
-    A folder of reports/ with the evidence of a page can be loaded too.
+    A folder of reports/ with the evidence of a page can be loaded too. A run that is damaged or not
+    finished is passed over with a warning.
 
     Args:
         folder: the folder of all runs, or of one benchmark.
@@ -212,8 +214,12 @@ def load_results(folder: str | Path, data_dir: str | Path | None = None) -> Resu
         UserError: the folder is missing, or holds no finished run.
     """
     folder = Path(folder)
-    runs, _ = gather(folder)
-    failures = [_failure(path.parent) for path in sorted(folder.rglob(FAILED))]
+    runs, passed_over = gather(folder)
+    failed = [path.parent for path in sorted(folder.rglob(FAILED))]
+    for line in passed_over:
+        if not line.startswith(tuple(f"{path}:" for path in failed)):
+            warnings.warn(f"passed over: {line}", stacklevel=2)
+    failures = [_failure(path) for path in failed]
     return Results(runs, failures, checked_folder(data_dir))
 
 
