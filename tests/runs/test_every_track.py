@@ -16,6 +16,7 @@ import vcl_radial as vr
 from vcl_radial.cli import main
 from vcl_radial.errors import Diverged, UserError
 from vcl_radial.files import atomic
+from vcl_radial.integrations.loggers import tensorboard
 from vcl_radial.reporting.gather import gather
 from vcl_radial.runs import planning, tracks
 from vcl_radial.runs.context import RunContext
@@ -328,7 +329,9 @@ def test_curves_are_logged_and_change_no_number(tiny, done, tmp_path):
 
     (run,) = tiny.runs(seeds=1)
     track = tracks.find(run.TRACK)
-    context = RunContext(tmp_path / "with", tiny.context(tmp_path).data_dir, log=("tensorboard",))
+    context = RunContext(
+        tmp_path / "with", tiny.context(tmp_path).data_dir, log={"tensorboard": tensorboard}
+    )
     execute(track, run, context)
     assert results(run, tmp_path / "with") == results(run, done)
     events = EventAccumulator(str(RunFolder(context.out, run).path / "tensorboard"))

@@ -30,7 +30,9 @@ time.sleep(600)
 class Deadly:
     """An executor of one job at a time, in which the first seed's worker always dies."""
 
-    def __init__(self, track, context, on_step):
+    device = None
+
+    def start(self, track, context, on_step):
         self.jobs = []
         self.done = []
 
@@ -50,20 +52,15 @@ class Deadly:
 
 
 def test_a_run_whose_workers_die_twice_is_lost_alone(tmp_path: Path, capsys):
-    runs, made = [tiny_run(seed=seed) for seed in (0, 1)], []
-
-    def make(*arguments, **settings):
-        made.append(Deadly(*arguments, **settings))
-        return made[0]
-
-    lost, other = perform(runs, RunContext(tmp_path), executor=make)
+    runs, executor = [tiny_run(seed=seed) for seed in (0, 1)], Deadly()
+    lost, other = perform(runs, RunContext(tmp_path), executor=executor)
     assert (lost.run, lost.status, other.status) == (runs[0], "lost", "finished")
     assert lost.fault == (
         "its process died; run the same command again to resume from its last finished task"
     )
     assert "its process died; its job is retried" in capsys.readouterr().out
-    assert made[0].done == [runs[0], runs[0], runs[1]]
-    assert made[0].closed
+    assert executor.done == [runs[0], runs[0], runs[1]]
+    assert executor.closed
 
 
 def alive(process: int) -> bool:

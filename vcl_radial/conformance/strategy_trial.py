@@ -52,6 +52,11 @@ class StrategyTrial(Trial):
         """The strategy."""
         return self.strategy
 
+    def train_second_alone(self) -> None:
+        """Train on task 2, which a new strategy counts as its first, with its own seed."""
+        self.trainer.done = 1
+        self.train_next()
+
     def _predict(self, number: int) -> Tensor:
         self.strategy.eval([self.trainer.benchmark.test_stream[number]])
         return torch.cat(self.evaluation.outputs)

@@ -115,8 +115,7 @@ class Subject:
         states = self.record.states
         trial = self.trial()
         trial.load_weights(states[1])
-        trial.trainer.done = 1
-        trial.train_next()
+        trial.train_second_alone()
         tensors = trial.tensors()
         names = [name for name, _ in trial.method.network.named_parameters()]
         return not all(torch.equal(tensors[name], states[2][name]) for name in names)

@@ -79,7 +79,7 @@ class Trial:
             self.tasks[1] = dataclasses.replace(self.tasks[1], train=(inputs, targets))
         self.after_epoch: Callable[[], object] = lambda: None
         """Called after every epoch."""
-        self._stops = False
+        self._stops, self._left_out = False, 0
         seed(0, 0)
         self.trainer: Any = self._trainer()
         self.method: Method = self.trainer.method
@@ -101,7 +101,8 @@ class Trial:
 
     def _seed_of(self, purpose: Purpose, task: int, epoch: int) -> int | None:
         """One seed for each task, as in a run."""
-        return seed_of(self.training_seed, task + 1) if purpose == "task" else None
+        number = task + self._left_out + 1
+        return seed_of(self.training_seed, number) if purpose == "task" else None
 
     @property
     def learner(self) -> Any:
@@ -116,6 +117,11 @@ class Trial:
     def train_next(self) -> None:
         """Train on the next task."""
         next(self.trainer.steps([self._task(number) for number in range(TASKS)]))
+
+    def train_second_alone(self) -> None:
+        """Train on task 2 as the first task, with its own seed."""
+        self._left_out = 1
+        next(self.trainer.steps([self._task(1)]))
 
     def _task(self, number: int) -> TensorTask:
         task, recipe = self.tasks[number], self.recipe

@@ -141,6 +141,9 @@ class LaplaceLinearised(LaplaceMethod):
         if self.network.training:
             return super().output(x, task)
         labels = torch.unique(torch.as_tensor(task)).tolist() if self.with_task else []
+        for module in self.network.modules():  # no head can be made within the derivative
+            if isinstance(module, MultiHead):
+                module.adapt(labels)
         weights = self._parameters_in_use(labels)
         moves = {n: torch.randn_like(w) * self.prior_precision**-0.5 for n, w in weights.items()}
         moves |= self.past.draw(weights)

@@ -123,6 +123,8 @@ class LearningBody(BayesLinear):
         """The body at the end of the last task, whose features the carried posterior refers to."""
         self.learned = False
         """Whether a task has ended."""
+        # An L2 learner carries the body's weights alone, and every task has a head of its own.
+        self.memoryless = self.with_task and learner in (None, "l2")  # type: ignore[misc]
 
     def make_trainer(self, network: nn.Module) -> Method:
         """The learner."""
