@@ -38,6 +38,7 @@ from vcl_radial.methods.serves import check_network
 from vcl_radial.methods.tasks import NO_TASK, Batch, Task, WarmUp, calls, check_batch, check_inputs
 from vcl_radial.methods.traits import MethodTraits
 from vcl_radial.nn import MultiHead, parameters_in_use
+from vcl_radial.nn.heads import adapt_heads
 from vcl_radial.nn.movement import LayerMovement
 from vcl_radial.nn.shared_inputs import shared_inputs
 from vcl_radial.nn.weights import held_scales
@@ -127,9 +128,7 @@ class Method(MethodTraits):
         """
         self.task, self.labels_seen = task, False
         self.likelihood.begin_task(task.points)
-        for module in self.network.modules():
-            if isinstance(module, MultiHead):
-                module.adapt(task.heads)
+        adapt_heads(self.network, task.heads)
         if not self.parameters_in_use():
             raise UserError(
                 "all weights of the network are frozen (requires_grad = False), so that nothing is "

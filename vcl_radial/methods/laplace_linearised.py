@@ -41,7 +41,7 @@ from vcl_radial.likelihoods import Gaussian
 from vcl_radial.methods.laplace import LaplaceMethod
 from vcl_radial.methods.tasks import Task
 from vcl_radial.nn import parameters_in_use
-from vcl_radial.nn.heads import MultiHead, SingleHead
+from vcl_radial.nn.heads import MultiHead, SingleHead, adapt_heads
 from vcl_radial.nn.linearised import linearised
 
 LARGEST = 5_000
@@ -141,9 +141,7 @@ class LaplaceLinearised(LaplaceMethod):
         if self.network.training:
             return super().output(x, task)
         labels = torch.unique(torch.as_tensor(task)).tolist() if self.with_task else []
-        for module in self.network.modules():  # no head can be made within the derivative
-            if isinstance(module, MultiHead):
-                module.adapt(labels)
+        adapt_heads(self.network, labels)  # no head can be made within the derivative
         weights = self._parameters_in_use(labels)
         moves = {n: torch.randn_like(w) * self.prior_precision**-0.5 for n, w in weights.items()}
         moves |= self.past.draw(weights)

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from vcl_radial.methods.base import Method
 from vcl_radial.methods.tasks import Task
 from vcl_radial.nn import MultiHead
+from vcl_radial.nn.heads import adapt_heads
 
 
 class SingleTask(Method):
@@ -35,9 +36,7 @@ class SingleTask(Method):
         """Reset all weights except frozen ones and the heads of other tasks."""
         self.likelihood.load_state_dict(self._unlearned)
         super().begin_task(task)
-        for module in self._initial.modules():
-            if isinstance(module, MultiHead):
-                module.adapt(task.heads)
+        adapt_heads(self._initial, task.heads)
         frozen = {n for n, p in self.network.named_parameters() if not p.requires_grad}
         other_heads = tuple(
             f"{name}.heads.{head}."

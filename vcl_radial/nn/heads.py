@@ -73,6 +73,13 @@ class MultiHead(nn.Module):
         super()._load_from_state_dict(state_dict, prefix, *args)
 
 
+def adapt_heads(network: nn.Module, tasks: Iterable[int]) -> None:
+    """Make the missing heads of these tasks in every `MultiHead` of a network."""
+    for module in network.modules():
+        if isinstance(module, MultiHead):
+            module.adapt(tasks)
+
+
 class SingleHead(nn.Module):
     """One output layer for all tasks: predicting the class includes predicting the task."""
 

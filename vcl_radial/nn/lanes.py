@@ -23,7 +23,7 @@ from vcl_radial.errors import UserError
 from vcl_radial.nn.blocks import PosteriorBlock, softplus
 from vcl_radial.nn.carry import posterior_blocks, variational_weights
 from vcl_radial.nn.dropout import MCDropout
-from vcl_radial.nn.heads import MultiHead
+from vcl_radial.nn.heads import adapt_heads
 from vcl_radial.nn.parameters import parameters_in_use
 from vcl_radial.nn.rdp import RDPBlock, RDPWeights, angles_of_key, rdp
 from vcl_radial.nn.weights import VariationalWeights
@@ -166,9 +166,7 @@ class Lanes:
 
     def __init__(self, networks: Sequence[nn.Module], task: int) -> None:
         for network in networks:
-            for module in network.modules():
-                if isinstance(module, MultiHead):
-                    module.adapt([task])
+            adapt_heads(network, [task])
             if not all(parameter.requires_grad for parameter in network.parameters()):
                 raise UserError(
                     "lanes train all weights, but some of a network are frozen: train it alone"

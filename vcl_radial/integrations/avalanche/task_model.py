@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from vcl_radial.methods.base import Method
 from vcl_radial.methods.naive import Naive
-from vcl_radial.nn import MultiHead
+from vcl_radial.nn.heads import adapt_heads
 
 
 class TaskModel(MultiTaskModule):
@@ -44,9 +44,7 @@ class TaskModel(MultiTaskModule):
     def adaptation(self, experience: Any) -> None:
         """Make the heads of the experience's tasks."""
         super().adaptation(experience)
-        for module in self.network.modules():
-            if isinstance(module, MultiHead):
-                module.adapt(experience.task_labels)
+        adapt_heads(self.network, experience.task_labels)
 
     def add_task(self, task: int, classes: int) -> None:
         """Register a task that was trained without Avalanche, as `adaptation` would."""
