@@ -1,7 +1,11 @@
 import gzip
+import io
+from functools import cache
 
 import numpy as np
 import pytest
+
+from vcl_radial.tracks.bandits.files import FILES
 
 OCCUPATIONS = [f"Job-{letter}" for letter in "ABCDEFGHIJKLMN"]
 
@@ -9,6 +13,29 @@ OCCUPATIONS = [f"Job-{letter}" for letter in "ABCDEFGHIJKLMN"]
 def write_table(path, header, rows):
     lines = [",".join(header), *(",".join(map(str, row)) for row in rows)]
     path.write_bytes(gzip.compress("\n".join([*lines, ""]).encode()))
+
+
+@cache
+def published_files():
+    """Small files in the formats of the published ones, compressed."""
+    random = np.random.default_rng(1)
+    stocks = [" ".join(f"{x:.6e}" for x in row) for row in random.normal(size=(300, 21))]
+    array = io.BytesIO()
+    np.save(array, random.uniform(-10, 10, (150, 40)))
+    forest = random.integers(0, 3000, (200, 54))
+    trees = [f"{','.join(map(str, x))},{1 + k % 7}" for k, x in enumerate(forest)]
+    names = ["caseid", *(f"i{k}" for k in range(34)), "dOccup", *(f"d{k}" for k in range(33))]
+    people = [
+        f"{10000 + k},{','.join(map(str, row[:34]))},{k % 9},{','.join(map(str, row[34:]))}"
+        for k, row in enumerate(random.integers(0, 3, (180, 67)))
+    ]
+    files = {
+        "financial": "\n".join([" ".join(f"s{k}" for k in range(21)), *stocks, ""]).encode(),
+        "jester": array.getvalue(),
+        "covertype": "\n".join([*trees, ""]).encode(),
+        "census": "\n".join([",".join(names), *people, ""]).encode(),
+    }
+    return {name: gzip.compress(content) for name, content in files.items()}
 
 
 @pytest.fixture
@@ -63,4 +90,7 @@ def data_dir(tmp_path):
         "race,sex,capital-gain,capital-loss,hours-per-week,native-country,income,split"
     )
     write_table(folder / "adult.csv.gz", header.split(","), adult)
+    for name, content in published_files().items():
+        path = folder / FILES[name].removesuffix(".gz")
+        path.with_name(f"{path.name}.gz").write_bytes(content)
     return folder.parent

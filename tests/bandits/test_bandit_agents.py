@@ -13,8 +13,8 @@ from vcl_radial.methods.tasks import WarmUp
 from vcl_radial.nn.blocks import PosteriorBlock
 from vcl_radial.runs.planning import plan
 from vcl_radial.tracks.bandits.agents import make_agent, make_optimizer
-from vcl_radial.tracks.bandits.data import Table
 from vcl_radial.tracks.bandits.environment import Memory, make_bandit, play
+from vcl_radial.tracks.bandits.table import Table
 from vcl_radial.tracks.bandits.track import Bandits
 
 SMALL = {"hidden": [16], "steps": 20, "batch_size": 64}

@@ -1,8 +1,9 @@
 import pytest
 import torch
 
-from vcl_radial.tracks.bandits.data import Table, load_table
+from vcl_radial.tracks.bandits.data import load_table
 from vcl_radial.tracks.bandits.environment import Memory, make_bandit, play
+from vcl_radial.tracks.bandits.table import Table
 
 
 def classes(n=500, K=4):
@@ -106,3 +107,28 @@ def test_the_context_does_not_tell_the_reward(data_dir):
     """The columns of a context are the table's without the label."""
     table = load_table("statlog", data_dir)
     assert make_bandit(table, 0).contexts.shape[1] == 9
+
+
+def test_a_portfolio_earns_its_mix_of_the_stocks_and_its_own_noise(data_dir):
+    table = load_table("financial", data_dir)
+    bandit, other = make_bandit(table, 0), make_bandit(table, 1)
+    mix = torch.linalg.lstsq(bandit.contexts, bandit.rewards).solution
+    torch.testing.assert_close(mix.norm(dim=0), torch.ones(8), atol=0.02, rtol=0)
+    error = bandit.rewards - bandit.contexts @ mix
+    torch.testing.assert_close(error.std(0), 0.01 * torch.arange(1, 9), atol=0, rtol=0.3)
+    # The optimum is an expectation, so that luck is not in it.
+    torch.testing.assert_close(bandit.optimum, (bandit.contexts @ mix).amax(1), atol=0.1, rtol=0.05)
+    others = torch.linalg.lstsq(other.contexts, other.rewards).solution
+    assert not torch.allclose(mix, others, atol=0.1)
+
+
+def test_eight_jokes_are_arms_and_the_ratings_of_all_others_the_context(data_dir):
+    table = load_table("jester", data_dir)
+    bandit = make_bandit(table, 0)
+    assert bandit.contexts.shape[1] == 32
+    assert bandit.actions == 8
+    together = torch.cat([bandit.contexts, bandit.rewards], dim=1).sort().values
+    given = table.contexts.sort().values
+    assert sorted(together.tolist()) == sorted(given.tolist())
+    assert torch.equal(bandit.optimum, bandit.rewards.max(1).values)
+    assert not torch.equal(bandit.rewards.mean(0), make_bandit(table, 1).rewards.mean(0))

@@ -156,6 +156,18 @@ def test_the_command_writes_the_paper_beside_ours(data_dir, tmp_path, capsys):
     assert games["relative"].tolist() == pytest.approx(relative.tolist())
 
 
+@pytest.mark.parametrize("table", ["financial", "census"])
+def test_a_set_that_the_paper_lacks_is_played_and_has_no_published_column(
+    table, data_dir, tmp_path, capsys
+):
+    line = ["run", f"bandit-{table}", "--method", "naive", "uniform", "--out", str(tmp_path)]
+    line += ["--data-dir", str(data_dir), "--jobs", "1"]
+    assert main([*line, "--set", "data.rounds=60", "steps=5"]) == 0
+    page = (tmp_path / "report" / f"bandit-{table}" / "summary.md").read_text()
+    assert "| naive |" in page
+    assert "published" not in page
+
+
 @pytest.mark.parametrize("harm", ["missing", "damaged"])
 def test_a_file_that_cannot_be_used_is_one_line_before_any_game(data_dir, tmp_path, capsys, harm):
     path = data_dir / "bandits" / "mushroom.csv.gz"

@@ -2,6 +2,10 @@
 
 - mushroom: to leave it earns 0, to eat it 5 if it is edible; if it is poisonous, -35 or 5 with
   equal chances, so that to leave it is best in expectation (Blundell et al. 2015, section 5.3).
+- financial: eight portfolios, random directions beta_k of the stocks, with the noise of Riquelme et
+  al.: r_k = beta_k' x + N(0, (0.01 k)^2) for k = 1 to 8; the best expected reward is max beta_k' x.
+- jester: eight jokes that the game draws are the arms, whose rating is the reward; the ratings of
+  the other 32 are the context.
 - the others: 1 for the action that is the label, else 0.
 """
 
@@ -15,7 +19,7 @@ from torch import Tensor
 
 from vcl_radial.errors import UserError
 from vcl_radial.methods.tasks import Batch
-from vcl_radial.tracks.bandits.data import Table
+from vcl_radial.tracks.bandits.table import Table
 
 EDIBLE, HARMED = 5.0, -35.0
 
@@ -52,10 +56,11 @@ def make_bandit(table: Table, seed: int, rounds: int | None = None) -> Bandit:
     Raises:
         UserError: there are fewer rows than rounds.
     """
-    if rounds is not None and rounds > (rows := len(table.labels)):
+    if rounds is not None and rounds > (rows := len(table.contexts)):
         raise UserError(f"data.rounds = {rounds}: {table.name} has {rows:,} rows; lower it")
     generator = torch.Generator().manual_seed(seed)
-    order = torch.randperm(len(table.labels), generator=generator)[:rounds]
+    order = torch.randperm(len(table.contexts), generator=generator)[:rounds]
+    contexts = table.encode(table.contexts[order])
     labels = table.labels[order]
     if table.name == "mushroom":
         poisonous = labels == 1
@@ -63,10 +68,20 @@ def make_bandit(table: Table, seed: int, rounds: int | None = None) -> Bandit:
         eaten = torch.where(poisonous & harmed, HARMED, EDIBLE)
         rewards = torch.stack([torch.zeros(len(labels)), eaten], dim=1)
         optimum = torch.where(poisonous, 0.0, EDIBLE)
+    elif table.name == "financial":
+        directions = torch.rand(contexts.shape[1], table.actions, generator=generator) * 2 - 1
+        expected = contexts @ (directions / directions.norm(dim=0))
+        noise = torch.randn(expected.shape, generator=generator)
+        rewards = expected + noise * 0.01 * torch.arange(1, table.actions + 1)
+        optimum = expected.amax(1)
+    elif table.name == "jester":
+        jokes = torch.randperm(contexts.shape[1], generator=generator)
+        contexts, rewards = contexts[:, jokes].tensor_split([-table.actions], dim=1)
+        optimum = rewards.amax(1)
     else:
         rewards = torch.nn.functional.one_hot(labels, table.actions).float()
         optimum = torch.ones(len(labels))
-    return Bandit(table.contexts[order], rewards, optimum)
+    return Bandit(contexts, rewards, optimum)
 
 
 class Memory:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -13,9 +14,10 @@ import torch
 from vcl_radial.likelihoods.predict import seeded_rng
 from vcl_radial.runs.training import NonResumableTraining, Step
 from vcl_radial.tracks.bandits.agents import make_agent
-from vcl_radial.tracks.bandits.data import Table, load_table
+from vcl_radial.tracks.bandits.data import load_table
 from vcl_radial.tracks.bandits.environment import Bandit, Memory, make_bandit, play
 from vcl_radial.tracks.bandits.settings import Run
+from vcl_radial.tracks.bandits.table import Table
 
 POINTS = 200
 """Number of rounds of a game at which its cumulative reward is kept."""
@@ -106,7 +108,7 @@ def _table(name: str, checksum: str | None, data_dir: Path | None) -> Table:
 
 def _part(table: Table, share: float, validation: bool) -> Table:
     """The held-out rows, which are the same for every seed, or all other rows."""
-    order = torch.randperm(len(table.labels), generator=torch.Generator().manual_seed(0))
+    order = torch.randperm(len(table.contexts), generator=torch.Generator().manual_seed(0))
     count = max(1, round(share * len(order)))
     rows = (order[:count] if validation else order[count:]).sort().values
-    return Table(table.name, table.contexts[rows], table.labels[rows], table.actions)
+    return replace(table, contexts=table.contexts[rows], labels=table.labels[rows])

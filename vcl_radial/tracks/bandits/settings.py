@@ -31,7 +31,7 @@ class DataSettings(Settings):
         checksum: checksum of the file; a command fills it in.
     """
 
-    table: Literal["mushroom", "statlog", "adult"]
+    table: Literal["mushroom", "statlog", "adult", "financial", "jester", "covertype", "census"]
     rounds: Count | None = None
     pulls: Count = 3
     every: Count = 20
