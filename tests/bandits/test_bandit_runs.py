@@ -168,6 +168,15 @@ def test_a_set_that_the_paper_lacks_is_played_and_has_no_published_column(
     assert "published" not in page
 
 
+def test_a_dry_run_prints_the_rounds_of_a_whole_game_and_plays_none_of_it(
+    data_dir, tmp_path, capsys
+):
+    line = command(tmp_path / "runs", data_dir, "--method", "naive", "--dry-run", rounds=300)
+    assert main(line) == 0
+    assert "naive: 300 rounds; " in capsys.readouterr().out
+    assert not (tmp_path / "runs").exists()
+
+
 @pytest.mark.parametrize("harm", ["missing", "damaged"])
 def test_a_file_that_cannot_be_used_is_one_line_before_any_game(data_dir, tmp_path, capsys, harm):
     path = data_dir / "bandits" / "mushroom.csv.gz"

@@ -224,6 +224,11 @@ def test_a_search_is_told_the_mean_over_the_sites_after_the_last_one(tmp_path):
     last = [rows[(rows["after"] == "second") & (rows["part"] == name)] for name in parts[:2]]
     aucs = [100 * roc_auc_score(part["label"], part["probability"]) for part in last]
     nlls = [log_loss(part["label"], part["probability"]) for part in last]
+    right = [100 * ((part["probability"] > 0.5) == part["label"]).mean() for part in last]
     assert validation_scores(tmp_path) == pytest.approx(
-        {"validation_auc": sum(aucs) / 2, "validation_nll": sum(nlls) / 2}
+        {
+            "validation_auc": sum(aucs) / 2,
+            "validation_accuracy": sum(right) / 2,
+            "validation_nll": sum(nlls) / 2,
+        }
     )

@@ -58,6 +58,11 @@ def add(parser: argparse.ArgumentParser) -> None:
     add_data_dir(parser, "; else the data are downloaded once, if that is allowed")
     add_out(parser, "runs")
     add_device(parser)
+    parser.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="print what one run of each method would cost, and train nothing",
+    )
     add_list(
         parser,
         "--log",
@@ -69,8 +74,19 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from vcl_radial.runs.command import perform_command
+    from vcl_radial.runs.command import perform_command, print_costs
 
+    if options.dry_run:
+        print_costs(
+            options.benchmark,
+            options.methods,
+            options.seeds,
+            settings_of(options),
+            tuned=options.tuned,
+            device=options.device,
+            data_dir=options.data_dir,
+        )
+        return DONE
     done = perform_command(
         options.benchmark,
         options.methods,

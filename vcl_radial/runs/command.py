@@ -118,6 +118,34 @@ def perform_command(
     return Performed(runs, context, ends)
 
 
+def print_costs(
+    benchmark: str,
+    methods: Sequence[planning.NamedMethod],
+    seeds: Sequence[int],
+    settings: Mapping[str, Any],
+    *,
+    tuned: bool = False,
+    device: str = "auto",
+    data_dir: Path | None = None,
+) -> None:
+    """Print what one run of each method would cost, and train nothing.
+
+    The arguments have the same meaning as in `perform_command`.
+
+    Raises:
+        UserError: a name, a key, a value or the data are wrong.
+    """
+    track = catalogue.track_of(catalogue.load("benchmark", benchmark))
+    runs = planning.plan(benchmark, methods, seeds, settings, tuned)
+    check_device(track, benchmark, device)
+    track.check_runs(runs)
+    where = device_of(device, track, None)
+    once = {(run.method, run.digest()): run for run in reversed(runs)}
+    print(f"{benchmark}: {len(runs)} runs, {len(once)} without their seeds")
+    for line in track.costs([*reversed(once.values())], data_dir, where):
+        print(line, flush=True)
+
+
 def check_command_options(
     track: AnyTrack,
     benchmark: str,

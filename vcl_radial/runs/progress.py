@@ -180,3 +180,8 @@ class Progress(Lines):
     def _seconds(self, name: str) -> str:
         seconds = round(time.monotonic() - self._started[name])
         return f"{seconds // 60}:{seconds % 60:02}"
+
+
+def duration(seconds: float) -> str:
+    """An estimated time in minutes or hours."""
+    return f"{seconds / 3600:,.1f} hours" if seconds > 3600 else f"{seconds / 60:.1f} minutes"

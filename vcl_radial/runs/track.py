@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeAlias, TypeVar
@@ -194,6 +194,14 @@ class Track(ABC, Generic[R]):
     def epochs(self, run: R) -> int:
         """The number of epochs of a run, as far as it is known before the start."""
         return 0
+
+    def costs(self, runs: Sequence[R], data_dir: Path | None, device: str) -> Iterable[str]:
+        """Lines on what each of these runs would cost, for `run --dry-run`; nothing is trained.
+
+        Raises:
+            UserError: the data cannot be read.
+        """
+        return [f"{run.label}: {self.epochs(run):,} {self.counts}" for run in runs]
 
     @abstractmethod
     def read(self, path: Path, environment: Mapping[str, Any]) -> Mapping[str, pd.DataFrame]:

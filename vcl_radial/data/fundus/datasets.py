@@ -35,6 +35,8 @@ def load_photographs(
     |                | `B. Disease Grading` as published                                          |
     | eyepacs-subset | `retinopathy/EyePACS-subset` with `labels.csv` and `images/`               |
     | kaggle-eyepacs | `retinopathy/EyePACS` with `trainLabels.csv` and `train/`                  |
+    | kaggle-        | the same and `retinopathy_solution.csv` with `test/`                       |
+    | eyepacs-all    |                                                                            |
     | folder         | `labels.csv` and `images/`: see `read_folder`                              |
     | folder-other   | the same: those of level -1                                                |
 

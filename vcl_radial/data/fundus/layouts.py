@@ -33,6 +33,7 @@ class Layout:
         paired: whether all images must be named <patient>_<left|right>.
         other_diseases: whether the grade may be -1: another disease, and no graded retinopathy.
         part: part of a published split.
+        split: column of the part of a photograph, in place of `part`; it may be missing.
     """
 
     table: str = "labels.csv"
@@ -46,6 +47,7 @@ class Layout:
     paired: bool = False
     other_diseases: bool = False
     part: Part = ""
+    split: str = "split"
 
     @property
     def prefix(self) -> str:

@@ -17,9 +17,12 @@ from vcl_radial.data.fundus.table import NOT_GRADED, Eye, Part, Photograph, Phot
 from vcl_radial.errors import DataError, visible
 
 _EYES: Final = ("", "left", "right", "unknown")
-_PARTS: Final = {"valid": "validation", "val": "validation"} | {
-    name: name for name in ("", "train", "validation", "test")
-}
+_PARTS: Final = {
+    "valid": "validation",
+    "val": "validation",
+    "public": "validation",
+    "private": "test",
+} | {name: name for name in ("", "train", "validation", "test")}
 _PATIENT_AND_EYE: Final = re.compile(r"(?P<patient>.+)_(?P<eye>left|right)")
 """Kaggle's names, such as `10_left`."""
 
@@ -96,7 +99,7 @@ def _row(
 ) -> Photograph | Fault:
     """The row of a label, or the first fault of its cells and files; its own columns come first."""
     name, cells = f"{layout.prefix}{label.name}", label.cells
-    eye, split = (cells.get(column, "").lower() for column in ("eye", "split"))
+    eye, split = (cells.get(column, "").lower() for column in ("eye", layout.split))
     pair = _PATIENT_AND_EYE.fullmatch(label.name) if named else None
     for is_fault, kind, detail in (
         (cells.get("patient") == "", "without a patient", ""),

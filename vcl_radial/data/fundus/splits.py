@@ -23,7 +23,12 @@ class Split:
 
 
 def split_by_patient(
-    photographs: Photographs, *, validation: float = 0.1, test: float = 0.2, seed: int = 0
+    photographs: Photographs,
+    *,
+    train: float | None = None,
+    validation: float = 0.1,
+    test: float = 0.2,
+    seed: int = 0,
 ) -> Split:
     """Cut a table at random between patients, stratified by each patient's worst grade.
 
@@ -32,6 +37,7 @@ def split_by_patient(
 
     Args:
         photographs: the table.
+        train: share of the patients; None for all that are in no other part.
         validation: share of the patients.
         test: share of the patients.
         seed: seed of the shuffle.
@@ -39,12 +45,15 @@ def split_by_patient(
     Raises:
         UserError: the shares leave nothing to train on, or a part gets no patient.
     """
-    shares = np.array([1 - validation - test, validation, test])
-    if validation < 0 or test < 0 or shares[0] <= 0:
+    rest = 1 - validation - test
+    left_out = 0 if train is None else rest - train
+    shares = np.array([rest - left_out, validation, test, left_out])
+    if validation < 0 or test < 0 or shares[0] <= 0 or left_out < 0:
         raise bad_value(
             "validation",
             validation,
-            f"and test = {test} must be shares from 0 up that leave some for training",
+            f"and test = {test} must be shares from 0 up that leave some for training"
+            f"{'' if train is None else f', here {train}'}",
         )
     patients, of_row = np.unique(photographs.patients, return_inverse=True)
     worst = np.full(len(patients), NOT_GRADED)
@@ -52,20 +61,19 @@ def split_by_patient(
     rng = np.random.default_rng(seed)
     shuffled = [rng.permutation(np.flatnonzero(worst == grade)) for grade in np.unique(worst)]
     part = np.empty(len(patients), np.int64)
-    given = np.zeros(3)
+    given = np.zeros(4)
     for count, patient in enumerate(np.concatenate(shuffled), start=1):
         # The part that lacks most of its share gets the patient: exact for prefixes and strata.
         part[patient] = np.argmax(shares * count - given)
         given[part[patient]] += 1
-    if (empty := np.flatnonzero((shares > 0) & (given == 0))).size:
+    if (empty := np.flatnonzero((shares[:3] > 0) & (given[:3] == 0))).size:
         raise UserError(
             f"{len(patients)} patients are too few for a "
             f"{('train', 'validation', 'test')[empty[0]]} part of {shares[empty[0]]:.0%}; "
             "use more, or another share",
             at=photographs.name,
         )
-    train, valid, tested = (np.flatnonzero(part[of_row] == k) for k in range(3))
-    return Split(train, valid, tested)
+    return Split(*(np.flatnonzero(part[of_row] == k) for k in range(3)))
 
 
 def published_split(photographs: Photographs, *, validation: float = 0.1, seed: int = 0) -> Split:

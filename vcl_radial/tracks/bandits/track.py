@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -69,6 +70,21 @@ class Bandits(Track[Run]):
         game = with_metrics(self.read(folder.path, {})["rewards"])
         value = float(game[objective].iloc[-1])
         return value if math.isfinite(value) else None
+
+    def costs(self, runs: Sequence[Run], data_dir: Path | None, device: str) -> Iterable[str]:
+        """Rounds and time of each game, from its first rounds with five trainings."""
+        from vcl_radial.runs.progress import duration
+        from vcl_radial.tracks.bandits.environment import Bandit
+        from vcl_radial.tracks.bandits.game import Game, bandit_of
+
+        for run in runs:
+            game, few = bandit_of(run, data_dir), slice(5 * run.data.every)
+            parts = (game.contexts[few], game.rewards[few], game.optimum[few])
+            first = Game(run, Bandit(*parts), lambda step: None)
+            started = time.process_time()
+            first.train()
+            seconds = (time.process_time() - started) * game.rounds / first.bandit.rounds
+            yield f"{run.method}: {game.rounds:,} rounds; {duration(seconds)} on one core"
 
     def epochs(self, run: Run) -> int:
         """Number of rounds; 0 if there is one for every row."""

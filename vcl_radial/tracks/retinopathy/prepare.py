@@ -90,12 +90,12 @@ def check_drawn(settings: DataSettings) -> None:
     """
     for name in (settings.dataset, *settings.then):
         if name == DRAWN:
-            photographs = load_photographs(name, synthetic=_synthetic(settings))
+            photographs = load_photographs(name, synthetic=synthetic_settings(settings))
             whole = [(name, photographs)]
             try:
                 sites = parts_of(photographs, settings) if name == settings.dataset else whole
                 for site, site_photographs in sites:
-                    _split(site, site_photographs, settings)
+                    split_of(site, site_photographs, settings)
             except UserError as error:
                 raise UserError(f"data.patients = {settings.patients}: {error}") from None
 
@@ -122,7 +122,7 @@ def cut(settings: DataSettings, loaded: Mapping[str, FundusData]) -> list[Site]:
     """
     sites = parts_of(loaded[settings.dataset], settings)
     sites += [(name, loaded[name]) for name in settings.then]
-    return [(name, data, _split(name, data.photographs, settings)) for name, data in sites]
+    return [(name, data, split_of(name, data.photographs, settings)) for name, data in sites]
 
 
 def prepare(
@@ -180,7 +180,13 @@ def _apart(
     return data.select(~np.isin(data.photographs.patients, np.concatenate(trained)))
 
 
-def _split(name: str, photographs: Photographs, settings: DataSettings) -> Split:
+def split_of(name: str, photographs: Photographs, settings: DataSettings) -> Split:
+    """The parts of a site's photographs.
+
+    Raises:
+        UserError: a part would be empty.
+        DataError: a part lacks a class.
+    """
     if settings.split == "published":
         split = published_split(
             photographs, validation=settings.validation, seed=settings.split_seed or 0
@@ -188,6 +194,7 @@ def _split(name: str, photographs: Photographs, settings: DataSettings) -> Split
     else:
         split = split_by_patient(
             photographs,
+            train=settings.train,
             validation=settings.validation,
             test=settings.test,
             seed=settings.split_seed or 0,
@@ -203,7 +210,8 @@ def _split(name: str, photographs: Photographs, settings: DataSettings) -> Split
     return split
 
 
-def _synthetic(settings: DataSettings) -> SyntheticSettings:
+def synthetic_settings(settings: DataSettings) -> SyntheticSettings:
+    """The settings of the drawn photographs."""
     return SyntheticSettings(patients=settings.patients, artefacts=settings.artefacts)
 
 
@@ -231,7 +239,7 @@ def _load(
         data_dir,
         on_fault=settings.on_fault,
         report=report,
-        synthetic=_synthetic(settings),
+        synthetic=synthetic_settings(settings),
     )
     return load_pixels(
         photographs,

@@ -189,7 +189,7 @@ def _scores(predictions: pd.DataFrame, resamples: int, seed: int) -> pd.DataFram
 
 
 def validation_scores(path: Path) -> dict[str, float]:
-    """AUC (per cent) and NLL (nats per photograph) of a run on its validation parts.
+    """AUC, accuracy (per cent) and NLL (nats per photograph) of a run on its validation parts.
 
     They are means over sites, for the selected weights after the last site.
 
@@ -206,8 +206,10 @@ def validation_scores(path: Path) -> dict[str, float]:
     for (after, _), lines in predictions.items():
         if after == last:
             classes, predicted, log_odds = map(np.array, zip(*lines, strict=True))
-            scores.append((auc(classes, predicted), binary_nll(classes, log_odds)))
-    return dict(zip(("validation_auc", "validation_nll"), np.mean(scores, 0).tolist(), strict=True))
+            accuracy = accuracy_at_half(classes, predicted)
+            scores.append((auc(classes, predicted), accuracy, binary_nll(classes, log_odds)))
+    names = ("validation_auc", "validation_accuracy", "validation_nll")
+    return dict(zip(names, np.mean(scores, 0).tolist(), strict=True))
 
 
 def calibration_table(predictions: pd.DataFrame, bins: int = 10) -> pd.DataFrame:

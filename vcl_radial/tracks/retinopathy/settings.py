@@ -27,6 +27,8 @@ class DataSettings(Settings):
         crop: whether the field of view is cut out.
         normalise: "local" removes light and colours of the camera, "none" keeps them.
         split: a "random" split between patients, or the "published" split of the data.
+        train: share of the patients to train on, if the split is random; None for all that are in
+            no other part.
         validation: share of the patients on which epochs are chosen.
         test: share of the test patients, if the split is random.
         split_seed: seed of the random split for all runs; by default the run's seed, so that
@@ -48,6 +50,7 @@ class DataSettings(Settings):
     crop: bool = True
     normalise: Literal["local", "none"] = "local"
     split: Literal["random", "published"] = "random"
+    train: Share | None = None
     validation: ShareBelowOne = 0.1
     test: ShareBelowOne = 0.2
     split_seed: CountOrZero | None = None
@@ -82,15 +85,23 @@ class DataSettings(Settings):
         for key in ("shifted", "then"):
             if len(set(getattr(self, key))) < len(getattr(self, key)):
                 raise ValueError(f"{key} names a data set twice")
-        if {"eyepacs-subset", "kaggle-eyepacs"} <= {*self.names}:
+        kaggle = [name for name in self.names if "eyepacs" in name]
+        if len(kaggle) > 1:
             raise ValueError(
-                "eyepacs-subset is a part of kaggle-eyepacs: patients would be trained on and "
-                "tested; name one of them"
+                f"{kaggle[0]} and {kaggle[1]} have photographs in common: patients would be "
+                "trained on and tested; name one of them"
             )
         if self.split == "random" and self.validation + self.test >= 1:
             raise ValueError(
                 f"data.validation = {self.validation:g} and data.test = {self.test:g} leave no "
                 "share to train on: lower one of them"
+            )
+        if self.train is not None and self.split == "published":
+            raise ValueError('data.train is for data.split = "random" only: leave it out')
+        if self.train is not None and not 0 < self.train <= 1 - self.validation - self.test:
+            raise ValueError(
+                f"data.train = {self.train:g} is not above 0, or more than data.validation and "
+                "data.test leave: lower one of them"
             )
         return self
 

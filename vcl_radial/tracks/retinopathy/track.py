@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -32,6 +32,7 @@ class Retinopathy(Track[Run]):
     step = "epoch"
     objectives: ClassVar = {
         "validation_auc": Objective("maximize", "validation AUC (%)"),
+        "validation_accuracy": Objective("maximize", "validation accuracy (%)"),
         "validation_nll": Objective("minimize", "validation NLL (nats)"),
     }
     worker_modules = (
@@ -135,6 +136,12 @@ class Retinopathy(Track[Run]):
     def chance(self, folder: RunFolder[Run]) -> float | None:
         """The chance level, an AUC of 50 %."""
         return 50.0
+
+    def costs(self, runs: Sequence[Run], data_dir: Path | None, device: str) -> Iterable[str]:
+        """Photographs, cache, steps, memory and time, from one step on one photograph."""
+        from vcl_radial.tracks.retinopathy.costs import costs
+
+        return costs(runs, data_dir, device)
 
     def epochs(self, run: Run) -> int:
         """Epochs of one site; the number of sites follows from the photographs."""
