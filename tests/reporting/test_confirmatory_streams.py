@@ -13,7 +13,7 @@ from PIL import Image
 from vcl_radial.data.streams import build_stream
 from vcl_radial.runs import catalogue
 
-PAGE = Path(__file__).parents[2] / "reports" / "central_question"
+PAGE = Path(__file__).parents[2] / "reports" / "central"
 
 
 @pytest.fixture

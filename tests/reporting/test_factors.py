@@ -24,7 +24,7 @@ from vcl_radial.tracks.continual.settings import StreamSettings
 from vcl_radial.tracks.continual.track import Continual
 from vcl_radial.tracks.continual.training import ContinualRun
 
-PAGE = Path(__file__).parents[2] / "reports" / "central_question"
+PAGE = Path(__file__).parents[2] / "reports" / "central"
 METHODS = sorted((PAGE / "methods").glob("*.toml"))
 CELLS = {
     "RadialGaussian": (Radial, Gaussian),

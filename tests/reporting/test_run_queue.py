@@ -14,7 +14,7 @@ from reports.papers.catalogue import figures
 from vcl_radial.runs import catalogue, environment, planning, runner
 from vcl_radial.runs.attempt import RunOutcome
 
-PAGE = Path(__file__).parents[2] / "reports" / "central_question"
+PAGE = Path(__file__).parents[2] / "reports" / "central"
 TOY = """
 [A]
 title = "a start"

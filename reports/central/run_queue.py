@@ -1,7 +1,7 @@
 """The queue of this page's runs: carry them out, and show how many are finished and left.
 
-    python reports/central_question/run_queue.py status [FOLDER]
-    python reports/central_question/run_queue.py run [FOLDER] --hours 1
+    python reports/central/run_queue.py status [FOLDER]
+    python reports/central/run_queue.py run [FOLDER] --hours 1
 
 `queue.toml` lists cells (block, benchmark, method, settings, seed; see `cells.py`). FOLDER, by
 default this one, holds the results of each block as `BLOCK-TITLE.csv.gz`, one row per number; a
