@@ -24,14 +24,17 @@ import math
 import statistics
 import tomllib
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import pandas as pd
 from scipy.stats import qmc
 
 PAPERS = "papers"
+NAMED = "block", "benchmark", "method", "settings", "evaluate_on", "seed"
+"""The columns that name a cell."""
 
 Row = dict[str, str]
 Name = tuple[str, ...]
@@ -166,3 +169,50 @@ def _best(
         (benchmark, method, settings[max(of, key=lambda text, of=of: statistics.fmean(of[text]))])
         for (benchmark, method, _), of in scores.items()
     ]
+
+
+def read(folder: Path, blocks: Sequence[Block]) -> dict[Name, list[Row]]:
+    """The rows of all finished cells."""
+    done: dict[Name, list[Row]] = defaultdict(list)
+    for block in blocks:
+        for row in rows_of(folder / block.file):
+            done[tuple(row[key] for key in NAMED)].append(row)
+    return dict(done)
+
+
+def rows_of(path: Path) -> list[Row]:
+    """The rows of a CSV file; none without the file."""
+    if not path.exists():
+        return []
+    rows: list[Row] = pd.read_csv(path, dtype=str, keep_default_na=False).to_dict("records")
+    return rows
+
+
+def estimates(done: Done, queue: Path) -> Callable[[Cell], float | None]:
+    """A function from a cell to its seconds, by finished cells or by `cost.csv`.
+
+    If no cell has the same block, benchmark and method, cells with the same benchmark and method
+    count, then cells with the same benchmark; without any the function returns None.
+    """
+    times = [(name[:3], time_of(rows)) for name, rows in done.items()]
+    measured = {kind for kind, _ in times}
+    for row in rows_of(queue.with_name("cost.csv")):
+        kind = row["block"], row["benchmark"], row["method"]
+        if kind not in measured:
+            times.append((kind, float(row["seconds"])))
+    seconds_of: dict[Name, list[float]] = defaultdict(list)
+    for kind, seconds in times:
+        for part in (kind, kind[1:], kind[1:2]):
+            seconds_of[part].append(seconds)
+
+    def estimate(cell: Cell) -> float | None:
+        kind = cell.name[:3]
+        parts = (part for part in (kind, kind[1:], kind[1:2]) if part in seconds_of)
+        return next((statistics.fmean(seconds_of[part]) for part in parts), None)
+
+    return estimate
+
+
+def time_of(rows: Sequence[Row]) -> float:
+    """The seconds of a finished cell."""
+    return next(float(row["value"]) for row in rows if row["metric"] == "seconds")

@@ -19,17 +19,29 @@ import itertools
 import json
 import math
 import signal
-import statistics
 import sys
 import tempfile
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
 import pandas as pd
-from cells import PAPERS, Block, Cell, Done, Name, Row, blocks_of, cells_of
+from cells import (
+    NAMED,
+    PAPERS,
+    Block,
+    Cell,
+    Done,
+    Name,
+    Row,
+    blocks_of,
+    cells_of,
+    estimates,
+    read,
+    rows_of,
+    time_of,
+)
 
 from reports.papers.analysis import Setting
 from reports.papers.compute import compute
@@ -44,7 +56,6 @@ from vcl_radial.runs.track import AnyTrack
 from vcl_radial.system import processor
 
 HERE = Path(__file__).parent
-NAMED = "block", "benchmark", "method", "settings", "evaluate_on", "seed"
 COLUMNS = *NAMED, "after", "task", "metric", "value", "commit", "device"
 OF_TASKS = "accuracy", "nll", "sampling"
 OF_LAYERS = "moved", "noise", "units_at_rest"
@@ -52,15 +63,6 @@ OF_PHOTOGRAPHS = "auc", "accuracy", "auprc", "nll", "ece", "calibration_error", 
 
 Number = tuple[Any, Any, str, float]
 """After a task, of a task or a layer, metric and value."""
-
-
-def read(folder: Path, blocks: Sequence[Block]) -> dict[Name, list[Row]]:
-    """The rows of all finished cells."""
-    done: dict[Name, list[Row]] = defaultdict(list)
-    for block in blocks:
-        for row in _table(folder / block.file):
-            done[tuple(row[key] for key in NAMED)].append(row)
-    return dict(done)
 
 
 def write(folder: Path, block: Block, done: Done) -> None:
@@ -140,7 +142,7 @@ def _runs(cells: Sequence[Cell], layers: bool) -> list[list[Number]]:
 def _photographs(track: AnyTrack, folder: RunFolder[Any]) -> Iterator[Number]:
     """The stored numbers of a finished run on photographs; `epoch_*` has the epoch in `after`."""
     sites = json.loads((folder.path / "environment.json").read_text())["sites"]
-    for row in _table(folder.path / "scores.csv"):
+    for row in rows_of(folder.path / "scores.csv"):
         # There is no AUC if only one class is left.
         if (
             row["metric"] in OF_PHOTOGRAPHS
@@ -152,14 +154,14 @@ def _photographs(track: AnyTrack, folder: RunFolder[Any]) -> Iterator[Number]:
             yield *at, row["metric"] + referred, float(row["value"])
     for objective in track.objectives:
         yield len(sites), "", objective, track.score(folder, objective)
-    for epoch, row in enumerate(_table(folder.path / "history.csv"), start=1):
+    for epoch, row in enumerate(rows_of(folder.path / "history.csv"), start=1):
         for key in ("nll", "kl", "validation_auc"):
             yield epoch, "", f"epoch_{key}", float(row[key])
 
 
 def _tasks(path: Path, layers: bool) -> Iterator[Number]:
     """The stored numbers of a finished run on a sequence of tasks."""
-    for row in _table(path / "accuracy.csv"):
+    for row in rows_of(path / "accuracy.csv"):
         after, task = int(row["task_trained"]), int(row["task_evaluated"])
         if row["metric"] in OF_TASKS and task <= after:
             yield after, task, row["metric"], float(row["value"])
@@ -170,45 +172,9 @@ def _tasks(path: Path, layers: bool) -> Iterator[Number]:
     for start in facts.get("starts", []):
         for key in ("scale", "group_size", "noise"):
             yield 0, start["layer"], f"start_{key}", start[key]
-    for row in _table(path / "layers.csv") if layers else []:
+    for row in rows_of(path / "layers.csv") if layers else []:
         for key in OF_LAYERS:
             yield row["task_trained"], row["layer"], f"layer_{key}", float(row[key])
-
-
-def _table(path: Path) -> list[Row]:
-    if not path.exists():
-        return []
-    rows: list[Row] = pd.read_csv(path, dtype=str, keep_default_na=False).to_dict("records")
-    return rows
-
-
-def estimates(done: Done, queue: Path) -> Callable[[Cell], float | None]:
-    """A function from a cell to its seconds, by finished cells or by `cost.csv`.
-
-    If no cell has the same block, benchmark and method, cells with the same benchmark and method
-    count, then cells with the same benchmark; without any the function returns None.
-    """
-    times = [(name[:3], _seconds(rows)) for name, rows in done.items()]
-    measured = {kind for kind, _ in times}
-    for row in _table(queue.with_name("cost.csv")):
-        kind = row["block"], row["benchmark"], row["method"]
-        if kind not in measured:
-            times.append((kind, float(row["seconds"])))
-    seconds_of: dict[Name, list[float]] = defaultdict(list)
-    for kind, seconds in times:
-        for part in (kind, kind[1:], kind[1:2]):
-            seconds_of[part].append(seconds)
-
-    def estimate(cell: Cell) -> float | None:
-        kind = cell.name[:3]
-        parts = (part for part in (kind, kind[1:], kind[1:2]) if part in seconds_of)
-        return next((statistics.fmean(seconds_of[part]) for part in parts), None)
-
-    return estimate
-
-
-def _seconds(rows: Sequence[Row]) -> float:
-    return next(float(row["value"]) for row in rows if row["metric"] == "seconds")
 
 
 def status(queue: Path, folder: Path) -> None:
@@ -219,7 +185,7 @@ def status(queue: Path, folder: Path) -> None:
     print(f"{'block':24} {'done':>6} {'all':>6} {'s/cell':>7} {'hours':>7} {'left':>7}")
     for block in blocks:
         cells = cells_of(block, queue, done, to_count=True)
-        spent = [_seconds(done[cell.name]) for cell in cells if cell.name in done]
+        spent = [time_of(done[cell.name]) for cell in cells if cell.name in done]
         left = [seconds_of(cell) for cell in cells if cell.name not in done]
         to_come = sum(seconds or 0.0 for seconds in left)
         untimed = f"  and {left.count(None)} cells without a time" if None in left else ""

@@ -8,19 +8,13 @@ from scipy import stats
 
 from vcl_radial.metrics.estimates import Estimate, estimate_over_splits, welch
 
-
-def interval(estimate, level=0.05):
-    half = stats.t.ppf(1 - level / 2, estimate.degrees) * estimate.error
-    return estimate.mean - half, estimate.mean + half
-
-
 DIFFERENCES = [0.4, -0.1, 0.7, 0.2, 0.9, 0.3, 0.5]
 
 
 def test_without_an_overlap_it_is_students_paired_test():
     ours, theirs = estimate_over_splits(DIFFERENCES), stats.ttest_1samp(DIFFERENCES, 0.0)
     assert ours.p == pytest.approx(theirs.pvalue)
-    assert interval(ours) == pytest.approx(tuple(theirs.confidence_interval()))
+    assert ours.interval() == pytest.approx(tuple(theirs.confidence_interval()))
 
 
 def test_splits_that_share_rows_have_the_variance_of_nadeau_and_bengio():
@@ -38,7 +32,7 @@ def test_the_interval_of_splits_holds_the_truth_where_that_of_seeds_does_not():
     values = shared + rng.normal(size=(2000, k))
 
     def coverage(overlap):
-        ends = [interval(estimate_over_splits(row, overlap)) for row in values]
+        ends = [estimate_over_splits(row, overlap).interval() for row in values]
         return np.mean([low <= 0 <= high for low, high in ends])
 
     assert coverage(rho) == pytest.approx(0.95, abs=3 * math.sqrt(0.95 * 0.05 / 2000))
@@ -67,7 +61,7 @@ def test_equivalence_is_the_larger_of_two_one_sided_tests():
 @pytest.mark.parametrize("scale", [0.5, 0.9, 1.1, 3.0])
 def test_equivalence_is_shown_exactly_where_the_90_percent_interval_lies_within_the_margin(scale):
     estimate = estimate_over_splits(DIFFERENCES)
-    low, high = interval(estimate, 0.1)
+    low, high = estimate.interval(0.9)
     margin = scale * max(-low, high)
     assert (estimate.p_beyond(margin) < 0.05) == (scale > 1)
 

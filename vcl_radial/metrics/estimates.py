@@ -34,6 +34,13 @@ class Estimate(NamedTuple):
         """Two-sided p-value that the difference is 0; nan without a spread."""
         return 2 * self._upper_tail(abs(self.mean))
 
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """The interval that holds the true difference with this probability; nan for one value."""
+        from scipy import stats
+
+        half = float(stats.t.ppf((1 + level) / 2, self.degrees)) * self.error
+        return self.mean - half, self.mean + half
+
     def p_beyond(self, margin: float) -> float:
         """The p-value that the difference is at least a margin, by two one-sided tests.
 

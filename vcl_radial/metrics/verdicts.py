@@ -81,6 +81,21 @@ def side(difference: float, p: float, undecided: str = Verdict.NO_EVIDENCE) -> s
     return "above" if difference > 0 else "below"
 
 
+def side_of_interval(
+    interval: tuple[float, float], narrow: tuple[float, float], margin: float
+) -> str:
+    """Where an exploratory difference lies: above, below, within a margin of 0, or undecided.
+
+    Args:
+        interval: 95 % interval of the difference; nan where there is none.
+        narrow: its 90 % interval, which lies within the margin where two one-sided tests say so.
+        margin: the smallest difference that counts.
+    """
+    if -margin < narrow[0] and narrow[1] < margin:
+        return "within"
+    return "above" if interval[0] > 0 else "below" if interval[1] < 0 else "undecided"
+
+
 def verdict_of_figure(
     values: Sequence[float],
     published: float,
