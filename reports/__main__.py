@@ -14,6 +14,7 @@ from vcl_radial.system.quiet import quiet
 PROGRAM = "python -m reports"
 
 COMMANDS = {
+    "central": "reports.central.page",
     "leaderboard": "reports.leaderboard",
     "pages": "reports.pages_command",
     "price": "reports.price.command",

@@ -21,6 +21,7 @@ from typing import Any
 from jinja2 import FileSystemLoader, StrictUndefined, Template, TemplateError
 from jinja2.sandbox import SandboxedEnvironment
 
+from reports.central import page as central
 from reports.family import Family
 from reports.methods.table import methods_by_track
 from reports.papers import catalogue
@@ -174,6 +175,7 @@ def _functions(folder: Path, family: Family) -> dict[str, Callable[..., Any]]:
         "verdict_of_figure": partial(verdicts.verdict_of_figure, correct=family.corrected),
         "record": lambda name: _record(folder / name),
         "records": partial(records, folder),
+        "central": lambda name=".": central.contents(folder / name),
         "price": lambda: price.contents(folder, family.corrected),
         "speed": speed,
         "sign_test": p_of_counts,
