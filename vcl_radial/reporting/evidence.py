@@ -63,7 +63,7 @@ def write(runs: Sequence[FinishedRun], report: Path, more: Mapping[str, str]) ->
         content = lzma.compress(text.encode(), preset=9 | lzma.PRESET_EXTREME)
         write_atomically(report / name, content)
     # Written last, so that the other files exist if this one does.
-    write_atomically(report / FILE, json.dumps(entries, indent=1) + "\n")
+    write_atomically(report / FILE, json.dumps(entries, separators=(",", ":")) + "\n")
     return [FILE, *files]
 
 
