@@ -22,7 +22,7 @@ lint: .venv/installed  ## ruff, and mypy strict on the package
 verify-reports: .venv/installed  ## every page of reports/ is what its files make
 	OMP_NUM_THREADS=1 $(BIN)/pytest -q tests/docs/test_reports.py
 
-spot-check: .venv/installed  ## one cheap run of every page again, and its numbers; 10 minutes, with data
+spot-check: .venv/installed  ## cheap runs of the claims again, and their numbers; 20 minutes, with data
 	OMP_NUM_THREADS=1 $(BIN)/python tests/spot_check.py
 
 faults: .venv/installed  ## kills, full disks, damaged files: what is lost? Linux, about an hour

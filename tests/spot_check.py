@@ -1,8 +1,8 @@
-"""`python tests/spot_check.py`: run one cheap run of every page again, and compare its numbers.
+"""`python tests/spot_check.py`: run cheap runs of the claims again, and compare their numbers.
 
 `reports/spot-checks.toml` lists the runs. What came out is in `reports/spot-checks.csv`, from which
 the pages say when they were last confirmed, at which commit and on which processor. It exits with
-code 1 if a number is further off than the file allows. About ten minutes, with the data.
+code 1 if a number is further off than the file allows. About 20 minutes, with the data.
 """
 
 from __future__ import annotations
@@ -42,7 +42,10 @@ class Check:
         made: the CSV file that it writes there.
         kept: the committed one, below reports/.
         scores: the columns that are compared.
-        within: how far they may be apart, in their unit.
+        within: how far they may be apart, in their unit; less than the effect.
+        claim: the statement of the page or the README that the run guards.
+        effect: how the size of the claim is computed from committed rows: means of the `score`,
+            of the rows `of` minus the rows `minus`, in `file` (by default `kept`).
         where: the rows that are compared, of both files.
         where_kept: of the committed file alone, where it names them otherwise or has more.
         named_kept: scores that the committed file has under other names.
@@ -55,6 +58,8 @@ class Check:
     kept: str
     scores: list[str]
     within: float
+    claim: str
+    effect: dict[str, Any]
     where: dict[str, str | int] = field(default_factory=dict)
     where_kept: dict[str, str | int] = field(default_factory=dict)
     named_kept: dict[str, str] = field(default_factory=dict)
@@ -65,6 +70,17 @@ class Check:
         """The command as the table of `reports/README.md` has it."""
         command = self.command.replace(" --out {out}", "").replace(" --to {out}", "")
         return command if self.program == "vcl_radial" else f"python -m {self.program} {command}"
+
+    @property
+    def effect_size(self) -> float:
+        """The size of the claim, in the unit of the scores.
+
+        Raises:
+            DataError: a file or a row is missing.
+        """
+        rows = Rows.read(LIST.parent / self.effect.get("file", self.kept))
+        of, minus = (rows.where(**self.effect[side]) for side in ("of", "minus"))
+        return abs(of.number(self.effect["score"]) - minus.number(self.effect["score"]))
 
     def largest(self, out: Path) -> float:
         """The largest difference of a score.
@@ -109,9 +125,10 @@ def main() -> int:
     # Before the table is written, which a checkout that holds it would call a change.
     described = environment.describe("cpu", 1)
     failed = False
-    for check in checks:
-        if not options.pages or check.page in options.pages:
-            failed |= not _confirmed(check, described)
+    for page in options.pages or pages:
+        for check in checks:
+            if check.page == page:
+                failed |= not _confirmed(check, described)
     return int(failed)
 
 
@@ -145,6 +162,8 @@ def _add(check: Check, apart: float, described: Mapping[str, Any]) -> None:
         "scores": " ".join(check.scores),
         "apart": float(f"{apart:.3g}"),
         "within": check.within,
+        "effect": float(f"{check.effect_size:.3g}"),
+        "claim": check.claim,
         "commit": described["commit"],
         "processor": described["processor"],
         "day": time.strftime("%Y-%m-%d"),

@@ -13,7 +13,7 @@ from vcl_radial.reporting.rows import Rows
 
 sys.path.insert(0, str(ROOT / "tests"))
 
-from spot_check import LIST, Check
+from spot_check import LIST, RESULTS, Check
 
 CHECKS = [Check(**entry) for entry in tomllib.loads(LIST.read_text(encoding="utf-8"))["check"]]
 
@@ -30,9 +30,23 @@ def test_what_is_compared_is_committed(check: Check, tmp_path: Path):
     assert "{out}" in check.command
 
 
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.command)
+def test_a_tolerance_is_below_the_effect_that_it_guards(check: Check):
+    assert check.within < check.effect_size
+
+
+def test_the_table_of_checks_has_the_tolerances_and_effects_of_the_list():
+    listed = {(check.page, check.shown): check for check in CHECKS}
+    for row in Rows.read(RESULTS).table.itertuples():
+        check = listed[row.page, row.command]
+        assert (row.within, row.claim) == (check.within, check.claim)
+        assert row.effect == pytest.approx(check.effect_size, rel=0.01)
+        assert row.apart <= row.within
+
+
 def test_a_number_that_is_off_and_a_row_that_is_missing_are_seen(tmp_path: Path):
     kept = next(check.kept for check in CHECKS if check.page == "retinopathy")
-    check = Check("retinopathy", "", "runs.csv", kept, ["auc"], 0.5)
+    check = Check("retinopathy", "", "runs.csv", kept, ["auc"], 0.5, "", {})
     text = (ROOT / "reports" / check.kept).read_text(encoding="utf-8")
     head, first, *others = text.splitlines(keepends=True)
     column = head.split(",").index("auc")
