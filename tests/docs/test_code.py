@@ -161,7 +161,7 @@ def test_the_heatmap_of_the_readme_is_the_one_that_the_docs_draw(tmp_path, monke
     monkeypatch.chdir(tmp_path)
     run(block(PYTHON, "python", "heatmap_sheet"))
     drawn, committed = (
-        np.asarray(Image.open(folder / "split-fashion-single-head.png").convert("L"), dtype=float)
+        np.asarray(Image.open(folder / "split-fashion-start.png").convert("L"), dtype=float)
         for folder in (tmp_path, DOCS)
     )
     assert drawn.shape == committed.shape
