@@ -87,6 +87,8 @@ def test_every_lane_is_the_run_with_its_seed(posterior, settings):
         {"point_heads": True},
         {"likelihood": "one-hot", "label_variance": 0.5, "label_scale": 2.0},
         {"options": {"restart": True}},
+        {"kl_schedule": "minibatch", "drop_last": False},
+        {"kl_schedule": "linear", "strategy": "proximal_vcl"},
         {"strategy": "proximal_vcl", "posterior": "gaussian", "kl_weight": 0.1},
         {"strategy": "proximal_vcl", "optimizer": "adam", "schedule": "cosine", "kl_weight": 1e-3},
     ],
@@ -110,6 +112,13 @@ def test_lanes_may_differ_in_all_that_leaves_the_shape():
     seeds = [0, 0, 3, 0, 1]
     runs = together(MULTI_HEAD, recipes, seeds)
     for lane, of_lane, seed in zip(runs.lanes, recipes, seeds, strict=True):
+        assert_same(lane, alone(MULTI_HEAD, of_lane, seed))
+
+
+def test_the_kl_follows_the_epochs_of_each_lane():
+    recipes = [recipe(epochs=e, kl_schedule="warm-up", kl_weight=5.0) for e in (1, 3)]
+    runs = together(MULTI_HEAD, recipes, [0, 1])
+    for lane, of_lane, seed in zip(runs.lanes, recipes, [0, 1], strict=True):
         assert_same(lane, alone(MULTI_HEAD, of_lane, seed))
 
 

@@ -38,6 +38,7 @@ RECIPES = {
     "badam": {"strategy": "badam", "posterior": "none"},
     "linear": {"strategy": "bayes_linear", "posterior": "none"},
     "rdp": {"strategy": "rdp_vcl", "posterior": "rdp", "grouping": "double"},
+    "scheduled": {"strategy": "vcl", "posterior": "radial", "kl_schedule": "minibatch"},
     "two layers": {"strategy": "vcl", "posterior": "radial", "hidden": [6, 5]},
     "rdp, two layers": {
         "strategy": "rdp_vcl",
@@ -60,8 +61,8 @@ def test_a_lane_is_the_single_run(name):
     recipe = Recipe(**RECIPES[name], **tiny)
     other = Recipe(**RECIPES[name], **tiny, learning_rate=1e-2, initial_precision=0.3)
     together = final_scores(data, [0, 1, 1, 3], [recipe, recipe, other, recipe])
-    # To the last bit where the compiled library makes the steps; it has not those of rdp.
-    exact = "rdp" not in name and native.unavailable() is None
+    # To the last bit where the compiled library makes the steps; it has none of rdp and schedules.
+    exact = not ("rdp" in name or name == "scheduled") and native.unavailable() is None
     for lane, (split, own) in ((1, (1, recipe)), (2, (1, other)), (3, (3, recipe))):
         (alone,) = final_scores(data, [split], [own])
         assert together[lane] == (alone if exact else pytest.approx(alone, rel=2e-3))

@@ -43,6 +43,7 @@ class NaturalGradientMethod(Method):
 
     posteriors = frozenset({"none"})
     recipe_keys = frozenset({"eval_samples", "prior_scale", "initial_noise"})
+    kl_in_steps = False
     draws_in_training: ClassVar[bool] = True
     """Whether a forward pass in training draws the weights; if not, the optimiser draws them."""
 

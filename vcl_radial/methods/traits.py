@@ -34,6 +34,8 @@ class MethodTraits:
     memory_is_mean: ClassVar[bool] = False
     """Whether the memory of a task is a mean over its points, by design, as in the published MAS:
     all tasks then have the same weight, however many points they had."""
+    kl_in_steps: ClassVar[bool] = True
+    """Whether every step reads `kl_weight` anew, so that a schedule can change it in a task."""
     closed_form: ClassVar[bool] = False
     """Whether `end_task` learns a task without steps and without random numbers, by design."""
     asks_heads: ClassVar[bool] = False

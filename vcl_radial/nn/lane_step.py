@@ -82,7 +82,8 @@ class LaneStep:
         self._first_point = len(parameters)
         self.rate, self.rho_rate = x.new_zeros(len(settings)), x.new_zeros(len(settings))
         self.scale_rates([1.0] * len(settings))
-        self.kl_factor = x.new_tensor([s.kl_factor for s in settings])
+        self.kl_factor = x.new_zeros(len(settings))
+        self.scale_kl([1.0] * len(settings))
         self._native = [self._native_lanes(k, block) for k, block in enumerate(lanes.blocks)]
 
     def scale_rates(self, factors: Sequence[float]) -> None:
@@ -91,6 +92,11 @@ class LaneStep:
         self.rates = [(f * s.learning_rate, f * s.rho_learning_rate) for s, f in active]
         rates = self.rate.new_tensor(self.rates)
         self.rate[: len(active)], self.rho_rate[: len(active)] = rates[:, 0], rates[:, 1]
+
+    def scale_kl(self, factors: Sequence[float]) -> None:
+        """Scale the factors of the KL of the first lanes from the next step on."""
+        self.kl_factors = [f * s.kl_factor for s, f in zip(self.settings, factors, strict=False)]
+        self.kl_factor[: len(factors)] = self.kl_factor.new_tensor(self.kl_factors)
 
     def __call__(self, rows: Tensor, noise: LaneNoise | None = None) -> Tensor:
         """Take a step of the first lanes on the rows `[lanes, B]`; return the losses `[lanes]`.
@@ -251,7 +257,7 @@ class LaneStep:
         assert first is not None
         free = self.means_are_free(block)
         for lane in range(len(block.mean)):
-            factor = self.settings[lane].kl_factor
+            factor = self.kl_factors[lane]
             native_lanes[lane].prepare(
                 (self.adam.steps, self.adam.steps),
                 self.rates[lane],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from inspect import getattr_static
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -83,6 +83,11 @@ class MethodRecipe(Settings):
         "the factor of the KL, or of a method's penalty; 1 is the evidence lower bound",
         lanes="may differ",
     )
+    kl_schedule: Literal["constant", "linear", "minibatch", "warm-up"] = Key(
+        "constant",
+        "the factor of `kl_weight` within a task (`vcl_radial.training.kl_schedules`)",
+        digest="unless default",
+    )
     network: Annotated[str, one_of(what="function")] | None = Key(
         None,
         "`package.module:function` from the shape of an input to a network of features; by default "
@@ -158,6 +163,7 @@ class MethodRecipe(Settings):
         from vcl_radial.methods.base import Method
         from vcl_radial.methods.options import check_method_options, method_class_of
         from vcl_radial.methods.serves import check_posterior
+        from vcl_radial.training.arguments import check_kl_schedule
 
         self.check_posterior()
         check_method_options(self.strategy, cls, self.options, recipe_keys=type(self).model_fields)
@@ -169,6 +175,7 @@ class MethodRecipe(Settings):
                     f"{strategy} {reason}: choose another one, such as 'vcl', 'ewc' or 'replay'"
                 )
         check_posterior(strategy, cls.posteriors, self.posterior)
+        check_kl_schedule(self.kl_schedule, cls)
 
     def from_outside(self) -> list[Any]:
         """The user's method, family, network and optimiser that the recipe names.

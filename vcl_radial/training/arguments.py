@@ -9,6 +9,21 @@ from vcl_radial.errors import UserError, bad_value
 from vcl_radial.methods.base import Method
 
 
+def check_kl_schedule(schedule: str, cls: type[Any]) -> None:
+    """Check that the steps of a method can follow a schedule of the KL's factor.
+
+    Args:
+        schedule: name of the schedule.
+        cls: class of the method, or of an Avalanche strategy.
+
+    Raises:
+        UserError: they cannot.
+    """
+    if schedule != "constant" and not (issubclass(cls, Method) and cls.kl_in_steps):
+        fault = f"is not for {cls.__name__}, whose steps have one factor of the KL: leave it out"
+        raise bad_value("kl_schedule", schedule, fault)
+
+
 def check_arguments(method: Any, optimizer: Any, inside: Any) -> None:
     """Check that a method was made, that an optimiser is not, and that `inside` makes contexts.
 

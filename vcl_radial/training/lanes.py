@@ -28,6 +28,7 @@ from vcl_radial.nn.cuda_graph import Replayed
 from vcl_radial.nn.lane_step import LaneSettings, LaneStep, Loss
 from vcl_radial.nn.lanes import Lanes
 from vcl_radial.optimizers.schedules import Schedule, constant
+from vcl_radial.training.kl_schedules import KLSchedule, kl_factor
 from vcl_radial.training.lane_data import LaneBatches, LaneData
 from vcl_radial.training.trainer import Trainer
 
@@ -77,8 +78,8 @@ class LaneRun:
     def settings(self) -> LaneSettings:
         """The settings of its steps; the task has begun."""
         rate, method = self.learning_rate, self.method
-        kl_factor = method.kl_weight / method.task.points
-        return LaneSettings(rate, self.rho_learning_rate or rate, kl_factor)
+        factor = method.kl_weight / method.task.points
+        return LaneSettings(rate, self.rho_learning_rate or rate, factor)
 
     @property
     def states(self) -> list[dict[str, Any]]:
@@ -112,7 +113,8 @@ class LaneTrainer:
         steps: number of steps on each task, in place of epochs, for a Gaussian likelihood. The
             random numbers of many steps are then drawn ahead, and the compiled library makes the
             steps where it can.
-        compiled: whether the library may make them.
+        kl_schedule: factor of the KL in each step; see `vcl_radial.training.kl_schedules`.
+        compiled: whether the library may make them; it knows no schedule of the KL.
         on_progress: called after every epoch, or after some steps, with the number of each lane
             that trained, the task (from 0), and the finished epochs or steps of the task.
     """
@@ -128,12 +130,15 @@ class LaneTrainer:
         drop_last: bool = False,
         amsgrad: bool = False,
         steps: int | None = None,
+        kl_schedule: KLSchedule = "constant",
         compiled: bool = True,
         on_progress: Callable[[int, int, int], None] = lambda lane, task, done: None,
     ) -> None:
         self.lanes = list(lanes)
         self._batch_size, self._drop_last, self._amsgrad = batch_size, drop_last, amsgrad
-        self._steps, self._compiled, self._on_progress = steps, compiled, on_progress
+        self._steps, self._on_progress = steps, on_progress
+        self._kl_schedule = kl_schedule
+        self._compiled = compiled and kl_schedule == "constant"
         self.trained: list[int] = []
         """The lanes of the last task by their numbers, in the order of its networks."""
 
@@ -181,19 +186,29 @@ class LaneTrainer:
         """The task of a lane, which is at a position in the data."""
         points, own = int(data.points[at]), at if len(data.x) > 1 else 0
         batch = Batch(data.x[own, :points], data.y[own, :points], data.head)
-        size = min(self._batch_size, points)
-        epoch_steps = points // size if self._drop_last else -(-points // size)
         epochs = lane.epochs(number)
         return Task(
             number=number,
             points=points,
             batches=lambda: [batch],
             heads=[data.head],
-            steps=self._steps or epochs * epoch_steps,
+            steps=self._steps or epochs * self._epoch_steps(points),
             epochs=epochs,
-            batch_size=size,
+            batch_size=min(self._batch_size, points),
             schedule=lane.schedule,
         )
+
+    def _epoch_steps(self, points: int) -> int:
+        """The number of steps in an epoch of a lane."""
+        size = min(self._batch_size, points)
+        return points // size if self._drop_last else -(-points // size)
+
+    def _scale_kl(self, step: LaneStep, lanes: Sequence[LaneRun], number: int) -> None:
+        """Set the factors of the KL in a step of the task, by its number from 0."""
+        if self._kl_schedule != "constant":
+            tasks = [lane.method.task for lane in lanes]
+            lengths = [(self._epoch_steps(task.points), task.steps) for task in tasks]
+            step.scale_kl([kl_factor(self._kl_schedule, number, *length) for length in lengths])
 
     def _make_step(self, lanes: list[LaneRun], data: LaneData, loss: Loss) -> LaneStep:
         """The step of lanes whose task has begun."""
@@ -234,7 +249,10 @@ class LaneTrainer:
             step.scale_rates([x.schedule(epoch / n) for x, n in zip(active, epochs, strict=False)])
             order = torch.stack([torch.randperm(points, generator=x.generator) for x in active])
             losses = torch.zeros(len(active))
-            for rows in torch.split(order.to(step.device)[:, :end], size, dim=1):
+            first = epoch * self._epoch_steps(points)
+            batches = torch.split(order.to(step.device)[:, :end], size, dim=1)
+            for number, rows in enumerate(batches, first):
+                self._scale_kl(step.step, active, number)
                 losses = step(rows)
             finite = torch.isfinite(losses).tolist()
             for k, is_finite, loss in zip(self.trained, finite, losses.tolist(), strict=False):
@@ -272,6 +290,7 @@ class LaneTrainer:
             else:
                 for k, share in enumerate(shares):
                     step.scale_rates([share] * len(lanes))
+                    self._scale_kl(step, lanes, done + k)
                     part = drawn.part(slice(k * step.samples, (k + 1) * step.samples))
                     noise.update(step(rows[k], part) * 2 / noise.mean, BATCH_STEP)
             for k in self.trained:

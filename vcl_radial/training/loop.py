@@ -109,23 +109,36 @@ class TaskLoop:
         """
         warm_up(self.method, self.start, lambda number, count: self.learn(epoch(), number / count))
 
-    def learn(self, batches: Iterable[Batch], progress: float | Callable[[int], float]) -> None:
+    def learn(
+        self,
+        batches: Iterable[Batch],
+        progress: float | Callable[[int], float],
+        kl: Callable[[int], float] | None = None,
+    ) -> None:
         """Take a step on each batch, in training mode.
 
         Args:
             batches: batches of the task.
             progress: finished fraction of the task, which sets the learning rate: one number for
                 all of these steps, or a function of a step's number among them.
+            kl: factor of the method's `kl_weight`, by a step's number; None for 1.
         """
-        self.method.network.train()
+        method, weight = self.method, self.method.kl_weight
+        method.network.train()
         if not callable(progress):
             set_rates(self.optimizer, self.task.schedule, progress)
-        for number, batch in enumerate(batches):
-            if callable(progress):
-                set_rates(self.optimizer, self.task.schedule, progress(number))
-            self.loss = self._step(batch)
-            if self._upkeep is not None:
-                self._upkeep.after_step()
+        try:
+            for number, batch in enumerate(batches):
+                if callable(progress):
+                    set_rates(self.optimizer, self.task.schedule, progress(number))
+                if kl is not None:
+                    method.kl_weight = weight * kl(number)
+                self.loss = self._step(batch)
+                if self._upkeep is not None:
+                    self._upkeep.after_step()
+        finally:
+            if kl is not None:
+                method.kl_weight = weight
 
     def _step(self, batch: Batch) -> Tensor:
         """Make a step; returns its loss.

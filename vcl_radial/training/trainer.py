@@ -27,7 +27,8 @@ from vcl_radial.methods.tasks import Batch, Task, columns
 from vcl_radial.optimizers.named import Name, optimizer_maker
 from vcl_radial.optimizers.schedules import SCHEDULES, Schedule
 from vcl_radial.runs.peers import ALONE, Peers
-from vcl_radial.training.arguments import check_arguments
+from vcl_radial.training.arguments import check_arguments, check_kl_schedule
+from vcl_radial.training.kl_schedules import KLSchedule, kl_factor
 from vcl_radial.training.loop import TaskLoop, warm_up
 from vcl_radial.training.losses import NO_EPOCH, Epoch, Losses
 from vcl_radial.training.seeds import Purpose, SeedOf, drawing_from, seeds
@@ -52,6 +53,8 @@ class Trainer:
         schedule: factor of the learning rates, by its name or as a function of the finished
             fraction of a task.
         rates_by: whether the schedule sets the rates for every "step" or for every "epoch".
+        kl_schedule: factor of the method's `kl_weight` in each step, by its name in
+            `vcl_radial.training.kl_schedules`.
         clip: largest norm of a step's gradient; None for no limit.
         seed: seed of batches and weight samples, or a `SeedOf`; None draws from PyTorch's global
             generator.
@@ -86,6 +89,7 @@ class Trainer:
         batch_size: Count = 32,
         schedule: Literal["constant", "cosine", "one-cycle"] | Schedule = "constant",
         rates_by: Literal["epoch", "step"] = "epoch",
+        kl_schedule: KLSchedule = "constant",
         clip: Positive | None = None,
         seed: CountOrZero | SeedOf | None = 0,
         select: Literal["last", "best"] = "last",
@@ -101,6 +105,7 @@ class Trainer:
         peers: Peers = ALONE,
     ) -> None:
         check_arguments(method, optimizer, inside)
+        check_kl_schedule(kl_schedule, type(method))
         self._make = optimizer_maker(optimizer, learning_rate)
         self._schedule = SCHEDULES[schedule] if isinstance(schedule, str) else schedule
         self._seed_of = seed if seed is None or callable(seed) else seeds(seed)
@@ -108,6 +113,7 @@ class Trainer:
         self._steps = steps
         self.select, self.patience, self.peers = select, patience, peers
         self._rates_by, self._clip, self._upkeep = rates_by, clip, upkeep
+        self._kl_schedule = kl_schedule
         self._inside, self._fit_options = inside, fit_options
         self._losses = Losses(method) if measure else None
         self._on_outputs = on_outputs if self._losses is None else self._losses.add
@@ -353,12 +359,17 @@ class Trainer:
             progress = lambda step: begin + (end - begin) * step / steps  # noqa: E731
         else:
             progress = lambda step: (done + step) / total  # noqa: E731
+        kl: Callable[[int], float] | None = None
+        if self._kl_schedule != "constant" and not warm_up:
+            kl = lambda step: kl_factor(  # noqa: E731
+                self._kl_schedule, done + step, steps, total or count * steps
+            )
         if not self._one_seed:
             method.forget_caches()
         method.on_outputs = None if warm_up else self._on_outputs
         with self._random("epoch", number), self._inside():
             batches = islice(data.epoch(number), None if total is None else total - done)
-            loop.learn(self._observed(batches), progress)
+            loop.learn(self._observed(batches), progress, kl)
         method.on_outputs = None
 
     def _observed(self, batches: Iterable[Batch]) -> Iterator[Batch]:

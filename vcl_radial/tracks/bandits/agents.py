@@ -111,6 +111,7 @@ class MethodAgent(Agent):
             steps=recipe.steps,
             schedule=lambda done: 1 / (1 + recipe.decay * round(done * recipe.steps)),
             rates_by="step",
+            kl_schedule=recipe.kl_schedule,
             clip=recipe.clip if recipe.posterior == "none" else None,
             seed=None,
             measure=False,

@@ -104,6 +104,7 @@ class LaneRuns:
             batch_size=first.batch_size,
             drop_last=first.drop_last,
             amsgrad=first.optimizer == "amsgrad",
+            kl_schedule=first.kl_schedule,
             on_progress=self._on_epoch,
         )
         self.lanes = [

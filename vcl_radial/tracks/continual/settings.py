@@ -230,6 +230,15 @@ class Recipe(MethodRecipe):
                 raise ValueError(f"{key} is for likelihood = 'one-hot' only: set that, or leave it")
         return self
 
+    @model_validator(mode="after")
+    def _avalanche_has_one_factor(self) -> Recipe:
+        if self.avalanche is not None and self.kl_schedule != "constant":
+            raise ValueError(
+                f"kl_schedule = {self.kl_schedule!r} is not for Avalanche's loop: leave out "
+                "[avalanche] or the key"
+            )
+        return self
+
     def epochs_of(self, task: int) -> int:
         """Epochs of a task (from 1)."""
         return self.first_task_epochs or self.epochs if task == 1 else self.epochs

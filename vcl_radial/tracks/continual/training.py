@@ -128,6 +128,7 @@ class ContinualRun(TaskRun):
             optimizer=optimizer_for(recipe),
             epochs=lambda number: recipe.epochs_of(number + 1),
             schedule=SCHEDULES[recipe.schedule],
+            kl_schedule=recipe.kl_schedule,
             seed=self._seed_of,
             on_step=self._count,
             on_epoch=lambda epoch: on_epoch(

@@ -73,6 +73,7 @@ class LaneMethod(Learner):
             lanes,
             batch_size=job.recipe.batch_size,
             steps=job.recipe.steps,
+            kl_schedule=job.recipe.kl_schedule,
             on_progress=lambda k, task, done: job.on_steps(
                 self.runs[k], task * job.recipe.steps + done
             ),

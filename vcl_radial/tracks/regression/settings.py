@@ -97,11 +97,13 @@ class Recipe(MethodRecipe):
 
     @model_validator(mode="after")
     def _has_kl(self) -> Recipe:
-        if self.kl_weight != 1 and self.lane is not None and not self.lane.has_kl:
-            raise ValueError(
-                f"kl_weight = {self.kl_weight:g}: the method {self.strategy!r} has no KL; leave it "
-                "out"
-            )
+        for key in ("kl_weight", "kl_schedule"):
+            value = getattr(self, key)
+            changed = value != type(self).model_fields[key].default
+            if changed and self.lane is not None and not self.lane.has_kl:
+                raise ValueError(
+                    f"{key} = {value}: the method {self.strategy!r} has no KL; leave it out"
+                )
         return self
 
     @property

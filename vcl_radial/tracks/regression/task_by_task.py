@@ -140,6 +140,7 @@ class TaskByTask(Learner):
             steps=recipe.steps * self.slices_per_step,
             schedule=linear_tail,
             rates_by="step",
+            kl_schedule=recipe.kl_schedule,
             seed=self._seed_of,
             fit_options=lambda number: {
                 "samples": FINAL_DRAWS,

@@ -270,6 +270,7 @@ def trainer_of(
         epochs=recipe.epochs,
         schedule=schedule,
         rates_by="step",
+        kl_schedule=recipe.kl_schedule,
         seed=seeds(seed, peers.rank),
         select=recipe.select,
         patience=recipe.patience,
