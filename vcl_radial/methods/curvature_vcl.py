@@ -183,10 +183,10 @@ def _check_by_units(weights: VariationalWeights) -> None:
     """Raise `UserError` if a layer's posterior is not low-rank with units as groups."""
     blocks = weights.posterior_blocks()
     by_units = len(blocks) == 1 and len(blocks[0].mean) == weights.shape[0]
-    if not by_units or blocks[0].family is not LowRank:
+    if not by_units or blocks[0].family is not LowRank or blocks[0].first_prior is not None:
         raise UserError(
             "curvature_vcl computes the precision of a unit's weights: set "
-            "posterior = 'low-rank' and grouping = 'unit'"
+            "posterior = 'low-rank', grouping = 'unit' and prior = 'gaussian'"
         )
 
 

@@ -129,7 +129,7 @@ class ProximalVCL(VCL):
         if not ClosedFormGradients.serves(network):
             raise UserError(
                 "strategy = 'proximal_vcl' needs the gradient of the KL in closed form: set "
-                "posterior = 'radial', 'radial-eq44' or 'gaussian'"
+                "posterior = 'radial', 'radial-eq44' or 'gaussian', and prior = 'gaussian'"
             )
 
     def check_optimizer(self, optimizer: Optimizer) -> None:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from vcl_radial.nn.states import ModuleWithKind
-from vcl_radial.posteriors import Gaussian, Posterior
+from vcl_radial.posteriors import Gaussian, Posterior, Prior
 from vcl_radial.posteriors.families import name_of
 from vcl_radial.posteriors.transforms import transformed
 
@@ -65,6 +65,8 @@ class PosteriorBlock(ModuleWithKind):
     rho: nn.Parameter
     prior_mean: Tensor
     prior_scale: Tensor
+    first_prior: Prior | None = None
+    """The prior before the first task, if it is not Gaussian; no part of the state dict."""
 
     def __init__(
         self, mean: Tensor, family: type[Posterior], rho: float, prior_scale: float
@@ -111,8 +113,10 @@ class PosteriorBlock(ModuleWithKind):
         self._held_scale = self.scale() if on else None
 
     @property
-    def prior(self) -> Posterior:
-        """The prior p(w): Gaussian before the first task, afterwards of the posterior's family."""
+    def prior(self) -> Any:
+        """The prior p(w): Gaussian before the first task, or `first_prior`; then q's family."""
+        if self.first_prior is not None and not self.carried:
+            return self.first_prior
         return self.prior_family(self.prior_mean, self.prior_scale)
 
     @property
@@ -123,6 +127,8 @@ class PosteriorBlock(ModuleWithKind):
     def kl(self) -> Tensor:
         """KL(q || p) summed over the groups, a scalar in nats."""
         q, p = self.posterior, self.prior
+        if not isinstance(p, Posterior):  # before the first task, when no mean is stretched
+            return (q.kl(p) if not hasattr(p, "kl") else p.kl(q)).sum()
         if self.stretch is not None:
             # Coordinates are relative to the prior's mean, because absolute ones would round small
             # distances.

@@ -161,7 +161,9 @@ def _add_grad(parameter: nn.Parameter, grad: Tensor) -> None:
 def _computes_as_base(block: PosteriorBlock) -> bool:
     """Whether a block draws and computes its KL as the base class does."""
     names = ("sample", "kl", "posterior", "prior")
-    return all(getattr(type(block), name) is getattr(PosteriorBlock, name) for name in names)
+    return (block.carried or block.first_prior is None) and all(
+        getattr(type(block), name) is getattr(PosteriorBlock, name) for name in names
+    )
 
 
 def _would_step(optimizer: Optimizer) -> bool:

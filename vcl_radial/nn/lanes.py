@@ -89,6 +89,10 @@ class LaneBlock:
         if not blocks[0].family.uncorrelated:
             name = name_of(blocks[0].family)
             raise UserError(f"posterior = {name!r} has no lanes: train its networks one by one")
+        if blocks[0].first_prior is not None and not blocks[0].carried:
+            raise UserError(
+                "has no lanes unless it is 'gaussian': train networks one by one", "prior"
+            )
         mean, rho, prior_mean, prior_scale = (
             _stack(blocks, name) for name in ("mean", "rho", "prior_mean", "prior_scale")
         )

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, Final, Protocol, cast
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal, Protocol, cast
 
 import torch
 from torch import Tensor, nn
 
-from vcl_radial.errors import bad_value
+from vcl_radial.config.outside import is_named
+from vcl_radial.errors import UserError, bad_value
 from vcl_radial.nn.blocks import PosteriorBlock, inverse_softplus
 from vcl_radial.nn.grouping import Layer, grouping
 from vcl_radial.nn.low_rank import LowRankBlock
 from vcl_radial.nn.states import ModuleWithKind
-from vcl_radial.posteriors import Posterior, family
+from vcl_radial.posteriors import Posterior, Prior, family
 from vcl_radial.posteriors.correlated import Correlated
 from vcl_radial.posteriors.families import name_of
+from vcl_radial.posteriors.priors import FIRST_PRIORS, ScaleMixture, own_prior
+
+BY_SIZE = "1/sqrt(D)"
+"""The `prior_scale` that follows from a layer's number of parameters."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +39,13 @@ class PosteriorSettings:
         initial_noise: initial standard deviation tau of one weight's noise; it overrides
             `initial_rho`. A Gaussian then starts at sigma = tau and a radial posterior at
             sigma = tau sqrt(D), so that both start with equal functional noise.
-        prior_scale: standard deviation of the first prior N(0, prior_scale^2 I).
+        prior_scale: standard deviation of the first prior N(0, prior_scale^2 I); "1/sqrt(D)" for
+            that of the layer's number of parameters D (Farquhar, Osborne and Gal 2020, section
+            5.1). `vcl_radial.nn.first_prior.set_prior_scales` sets one for each layer.
+        prior: the first prior: "gaussian", "scale-mixture" of N(0, prior_scale^2) and a narrower
+            Gaussian, or a class of a user's own, see `vcl_radial.posteriors.priors`.
+        mixture_share: share of the wider Gaussian in the mixture.
+        mixture_scale: standard deviation of the narrower one.
         rank: R of a family with a factor, at most D in a group of D weights; others ignore it.
     """
 
@@ -42,8 +53,11 @@ class PosteriorSettings:
     grouping: str = "layer"
     initial_rho: float = -6.0
     initial_noise: float | None = None
-    prior_scale: float = 1.0
+    prior_scale: float | Literal["1/sqrt(D)"] = 1.0
     rank: int = 8
+    prior: str | Callable[[float], Prior] = "gaussian"
+    mixture_share: float = 0.5
+    mixture_scale: float = 0.0025
 
     def __post_init__(self) -> None:
         """Check values that no tensor operation would reject."""
@@ -56,8 +70,16 @@ class PosteriorSettings:
             )
         if self.initial_noise is not None and not self.initial_noise > 0:
             raise bad_value("initial_noise", self.initial_noise, "must be above 0")
-        if not self.prior_scale > 0:
-            raise bad_value("prior_scale", self.prior_scale, "must be above 0")
+        scale = self.prior_scale
+        if scale != BY_SIZE and (isinstance(scale, str | Sequence) or not scale > 0):
+            raise bad_value("prior_scale", scale, f"must be a number above 0, or {BY_SIZE!r}")
+        if not 0 <= self.mixture_share <= 1:
+            raise bad_value("mixture_share", self.mixture_share, "must be from 0 to 1")
+        if not self.mixture_scale > 0:
+            raise bad_value("mixture_scale", self.mixture_scale, "must be above 0")
+        if isinstance(self.prior, str) and not (self.prior in FIRST_PRIORS or is_named(self.prior)):
+            choices = f"choose from {', '.join(FIRST_PRIORS)}, or give a class"
+            raise bad_value("prior", self.prior, f"is not known: {choices}")
         if self.rank < 1:
             raise bad_value("rank", self.rank, "must be at least 1")
 
@@ -70,15 +92,31 @@ class PosteriorSettings:
 
     def make_weights(self, weight: Tensor, bias: Tensor | None) -> VariationalWeights:
         """Make the posterior over a layer's weights with these means."""
-        return VariationalWeights(weight, bias, self)
+        if self.prior_scale != BY_SIZE:
+            return VariationalWeights(weight, bias, self)
+        D = weight.numel() + (0 if bias is None else bias.numel())
+        return VariationalWeights(weight, bias, replace(self, prior_scale=D**-0.5))
 
     def make_block(self, mean: Tensor) -> PosteriorBlock:
         """Make the posterior over groups `[groups, D]` with these means."""
         cls, D = family(self.family), mean.shape[-1]
+        assert not isinstance(self.prior_scale, str)  # `make_weights` knows the layer's size
         options = mean, cls, self.rho(D), self.prior_scale
         if issubclass(cls, Correlated):
-            return LowRankBlock(*options, min(self.rank, D))
-        return PosteriorBlock(*options)
+            block: PosteriorBlock = LowRankBlock(*options, min(self.rank, D))
+        else:
+            block = PosteriorBlock(*options)
+        block.first_prior = self.first_prior()
+        return block
+
+    def first_prior(self) -> Prior | None:
+        """The first prior of the layer; None for a Gaussian."""
+        assert not isinstance(self.prior_scale, str)
+        if self.prior == "gaussian":
+            return None
+        if self.prior == "scale-mixture":
+            return ScaleMixture(self.prior_scale, self.mixture_share, self.mixture_scale)
+        return own_prior(self.prior, self.prior_scale)
 
     def rho(self, group_size: int) -> float:
         """The initial rho for a group of `group_size` weights."""
@@ -208,6 +246,20 @@ class VariationalWeights(ModuleWithKind):
         """Make the posterior the prior: p(w) <- q(w)."""
         for block in self.posterior_blocks():
             block.consolidate()
+
+    @torch.no_grad()
+    def set_prior_scale(self, scale: float) -> None:
+        """Set the scale of the prior, before the first task.
+
+        Raises:
+            UserError: the layer's prior has other parameters.
+        """
+        if not isinstance(self.settings, PosteriorSettings):
+            raise UserError(f"cannot be set for {self.kind}", at="prior_scale")
+        self.settings = replace(self.settings, prior_scale=scale)
+        for block in self.posterior_blocks():
+            block.prior_scale.fill_(scale)
+            block.first_prior = self.settings.first_prior()
 
     def restart_noise(self) -> None:
         """Reset all noise to its size before the first task; the means do not change."""

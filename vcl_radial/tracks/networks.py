@@ -13,6 +13,7 @@ from vcl_radial.config import outside
 from vcl_radial.errors import UserError
 from vcl_radial.nn import MLP, PosteriorSettings, WithHeads
 from vcl_radial.nn.convnet import ConvNet
+from vcl_radial.nn.first_prior import set_prior_scales
 from vcl_radial.nn.rdp import RDPSettings
 from vcl_radial.nn.resnet import ResNet
 from vcl_radial.nn.weights import LayerSettings
@@ -27,7 +28,21 @@ def posterior_of(recipe: MethodRecipe) -> LayerSettings | None:
     if recipe.posterior == RDP.name:
         shared = _shared_keys(RDPSettings, recipe)
         return RDPSettings(**{**shared, "initial_noise": initial_noise(recipe)})
-    return PosteriorSettings(recipe.posterior, **_shared_keys(PosteriorSettings, recipe))
+    keys = _shared_keys(PosteriorSettings, recipe)
+    if isinstance(recipe.prior_scale, list):  # `with_prior_scales` sets them in the network
+        del keys["prior_scale"]
+    return PosteriorSettings(recipe.posterior, **keys)
+
+
+def with_prior_scales(network: nn.Module, recipe: MethodRecipe) -> nn.Module:
+    """A recipe's new network, whose layers have the scales of the first prior if it lists them.
+
+    Raises:
+        UserError: there are more or fewer layers.
+    """
+    if isinstance(recipe.prior_scale, list):
+        set_prior_scales(network, recipe.prior_scale)
+    return network
 
 
 def _shared_keys(settings: type[Any], recipe: MethodRecipe) -> dict[str, Any]:
@@ -74,9 +89,13 @@ def network_of_rows(
     """
     posterior = posterior_of(recipe)
     if recipe.network is None:
-        return MLP(inputs, outputs, hidden=hidden, multi_head=False, posterior=posterior)
-    body = body_of(recipe.network, (inputs,))
-    return WithHeads(body, (inputs,), outputs, multi_head=False, posterior=posterior)
+        network: nn.Module = MLP(
+            inputs, outputs, hidden=hidden, multi_head=False, posterior=posterior
+        )
+    else:
+        body = body_of(recipe.network, (inputs,))
+        network = WithHeads(body, (inputs,), outputs, multi_head=False, posterior=posterior)
+    return with_prior_scales(network, recipe)
 
 
 def initial_noise(recipe: MethodRecipe) -> float:

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from vcl_radial.config import outside
 from vcl_radial.config.installed import offer
-from vcl_radial.config.ranges import Count, NotNegative, Positive, ShareBelowOne
+from vcl_radial.config.ranges import Count, NotNegative, Positive, Share, ShareBelowOne
 from vcl_radial.errors import UserError, bad_value
 from vcl_radial.runs.keys import Key
 from vcl_radial.runs.settings import Settings
@@ -38,6 +38,10 @@ def _families() -> Mapping[str, type[Family]]:
     from vcl_radial.posteriors.families import all_families
 
     return all_families()
+
+
+PriorScale = Positive | Annotated[list[Positive], Field(min_length=1)] | Literal["1/sqrt(D)"]
+"""The scale of the first prior: of all weights, or of each layer's."""
 
 
 class MethodRecipe(Settings):
@@ -71,7 +75,27 @@ class MethodRecipe(Settings):
         of="method",
         lanes="may differ",
     )
-    prior_scale: Positive = Key(1.0, "the first prior is N(0, prior_scale^2 I)", lanes="may differ")
+    prior: Annotated[str, one_of("gaussian", "scale-mixture", what="Class")] = Key(
+        "gaussian",
+        "the first prior (`vcl_radial.posteriors.priors`); later ones are carried posteriors",
+        digest="unless default",
+    )
+    prior_scale: PriorScale = Key(
+        1.0,
+        "the first prior is N(0, prior_scale^2 I); a list has a number for each layer, heads last, "
+        "and '1/sqrt(D)' takes each layer's number of parameters D",
+        lanes="may differ",
+    )
+    mixture_share: Share = Key(
+        0.5,
+        "for prior = 'scale-mixture', the share of N(0, prior_scale^2)",
+        digest="unless default",
+    )
+    mixture_scale: Positive = Key(
+        0.0025,
+        "for prior = 'scale-mixture', the standard deviation of the other Gaussian",
+        digest="unless default",
+    )
     prior_length: ShareBelowOne = Key(
         0.9,
         "for 'rdp', the length A_D(kappa_p) of a direction's mean under the first prior; 0 is "
@@ -111,6 +135,21 @@ class MethodRecipe(Settings):
             object.__setattr__(self, "strategy", "naive" if self.posterior == "none" else "vcl")
         return self
 
+    @model_validator(mode="after")
+    def _mixture_has_keys(self) -> MethodRecipe:
+        for key in ("mixture_share", "mixture_scale"):
+            changed = getattr(self, key) != type(self).model_fields[key].default
+            if changed and self.prior != "scale-mixture":
+                raise ValueError(
+                    f"{key} is for prior = 'scale-mixture' only: set that, or leave it"
+                )
+        return self
+
+    @property
+    def has_other_prior(self) -> bool:
+        """Whether the first prior is not N(0, prior_scale^2 I) with one number for all weights."""
+        return self.prior != "gaussian" or not isinstance(self.prior_scale, float)
+
     def check_posterior(self) -> None:
         """Check that the family exists, and that the keys are for it.
 
@@ -137,6 +176,13 @@ class MethodRecipe(Settings):
             if names and self.posterior not in names:
                 choices = " or ".join(map(repr, names))
                 raise UserError(f"is for posterior = {choices} only: set that, or leave it", at=key)
+        if self.has_other_prior and self.posterior in ("none", "rdp"):
+            key = "prior" if self.prior != "gaussian" else "prior_scale"
+            raise bad_value(
+                key,
+                getattr(self, key),
+                f"is not for posterior = {self.posterior!r}: choose another one, or leave it out",
+            )
         known = families.values() if self.family is None else [self.family]
         groupings = dict.fromkeys(g for family in known for g in family.groupings)
         if self.grouping not in groupings:
@@ -192,7 +238,7 @@ class MethodRecipe(Settings):
             from vcl_radial.posteriors import family
 
             parts.append(family(self.posterior))
-        for key in ("network", "optimizer"):
+        for key in ("network", "optimizer", "prior"):
             if outside.is_named(name := getattr(self, key)):
                 parts.append(outside.find(key, name))
         return parts

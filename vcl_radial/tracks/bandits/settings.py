@@ -12,7 +12,7 @@ from vcl_radial.data.data_files import files_checksum
 from vcl_radial.runs.keys import Key
 from vcl_radial.runs.settings import Settings
 from vcl_radial.tracks.bandits.files import path_of
-from vcl_radial.tracks.recipe import MethodRecipe, MethodRun, one_of
+from vcl_radial.tracks.recipe import MethodRecipe, MethodRun, PriorScale, one_of
 
 UNIFORM = "uniform"
 """The strategy of a reference that takes every action with the same probability; not a method."""
@@ -46,7 +46,7 @@ class Recipe(MethodRecipe):
     sqrt(2 / 100); `initial_rho` is the value of Riquelme et al., where sigma starts at exp(-5).
     """
 
-    prior_scale: Positive = 0.1414
+    prior_scale: PriorScale = 0.1414
     initial_rho: Annotated[float, Field(ge=-40, le=100)] = -5.0
     hidden: Annotated[list[Count], Field(min_length=1)] = Key(
         [100, 100], "units of the hidden layers"

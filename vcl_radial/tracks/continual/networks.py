@@ -10,7 +10,7 @@ from vcl_radial.data.streams import TensorStream, build_stream
 from vcl_radial.errors import UserError
 from vcl_radial.nn import MLP, WithHeads
 from vcl_radial.tracks.continual.settings import Recipe, StreamSettings
-from vcl_radial.tracks.networks import body_of, posterior_of
+from vcl_radial.tracks.networks import body_of, posterior_of, with_prior_scales
 
 
 def stream_for(
@@ -40,7 +40,7 @@ def make_network(stream: TensorStream, recipe: Recipe) -> nn.Module:
     posterior = posterior_of(recipe)
     if recipe.network is not None:
         shape = tuple(stream.x.shape[1:])
-        return WithHeads(
+        network = WithHeads(
             body_of(recipe.network, shape),
             shape,
             stream.n_classes,
@@ -49,6 +49,7 @@ def make_network(stream: TensorStream, recipe: Recipe) -> nn.Module:
             point_heads=recipe.point_heads,
             precision=recipe.precision,
         )
+        return with_prior_scales(network, recipe)
     recipe.check_layers(stream.multi_head)
     inputs = stream.x[0].numel()
     return mlp_of(recipe, inputs, stream.n_classes, multi_head=stream.multi_head)
@@ -56,7 +57,7 @@ def make_network(stream: TensorStream, recipe: Recipe) -> nn.Module:
 
 def mlp_of(recipe: Recipe, inputs: int, outputs: int, *, multi_head: bool) -> nn.Module:
     """The MLP of a recipe, for inputs of this many numbers."""
-    return MLP(
+    network = MLP(
         inputs,
         outputs,
         hidden=recipe.hidden,
@@ -65,3 +66,4 @@ def mlp_of(recipe: Recipe, inputs: int, outputs: int, *, multi_head: bool) -> nn
         point_heads=recipe.point_heads,
         precision=recipe.precision,
     )
+    return with_prior_scales(network, recipe)

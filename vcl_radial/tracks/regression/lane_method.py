@@ -103,6 +103,7 @@ class LaneMethod(Learner):
             train_samples=recipe.train_samples,
         )
         training = derived(seed, "training")
+        assert isinstance(recipe.prior_scale, float)  # others train one by one
         return LaneRun(
             method,
             lambda task: None if task else training,

@@ -18,7 +18,7 @@ from vcl_radial.nn.vgg import VGG
 from vcl_radial.nn.weights import VariationalWeights, drawn_by
 from vcl_radial.nn.with_heads import WithHeads
 from vcl_radial.optimizers.named import own_optimizer
-from vcl_radial.tracks.networks import body_of, posterior_of
+from vcl_radial.tracks.networks import body_of, posterior_of, with_prior_scales
 from vcl_radial.tracks.retinopathy.settings import Recipe
 
 _ROOT_2 = math.sqrt(2)
@@ -37,22 +37,24 @@ def make_network(recipe: Recipe, size: int) -> nn.Module:
     posterior, shape = posterior_of(recipe), (3, size, size)
     classes = len(GRADES) if recipe.targets == "levels" else 2
     if recipe.network == "vgg":
-        return VGG(
+        network: nn.Module = VGG(
             recipe.channels,
             classes,
             posterior=posterior,
             first_stride=recipe.first_stride,
             precision=recipe.precision,
         )
-    resnet = recipe.network == "resnet"
-    return WithHeads(
-        ResNet(shape, recipe.channels) if resnet else body_of(recipe.network, shape),
-        shape,
-        classes,
-        multi_head=False,
-        posterior=posterior,
-        precision=recipe.precision,
-    )
+    else:
+        resnet = recipe.network == "resnet"
+        network = WithHeads(
+            ResNet(shape, recipe.channels) if resnet else body_of(recipe.network, shape),
+            shape,
+            classes,
+            multi_head=False,
+            posterior=posterior,
+            precision=recipe.precision,
+        )
+    return with_prior_scales(network, recipe)
 
 
 def make_optimizer(recipe: Recipe, network: nn.Module) -> Optimizer:
