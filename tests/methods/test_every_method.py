@@ -38,6 +38,7 @@ QUICK = {
     "laplace_linearised": {"lr": 1e-2, "evidence": False},
     "deep_ensemble": {"members": 2},
     "learning_body": {"lr": 1e-2, "learner": "l2", "kl_weight": 100.0, "propagate": True},
+    **{name: {"lr": 1e-2, "batch_size": 20} for name in ("swag", "sgld")},
     **{name: {"lr": 0.1} for name in ("vogn", "ivon")},  # in units of the curvature
     **{name: {"kl_weight": strength} for name, strength in QUADRATIC.items()},
 }
@@ -312,6 +313,8 @@ IMPOSSIBLE = {
     "ivon": {"initial_noise": [math.inf], "options.beta2": [1.0]},
     "coreset_vcl": {"options.coreset_rate": [0.0, -1.0, math.inf, math.nan]},
     "mc_dropout": {"options.rate": [-0.1, 1.0, math.nan]},
+    "swag": {"options.rank": [0], "options.collect_from": [1.0], "options.max_curvature": [0.0]},
+    "sgld": {"prior_scale": [0.0], "options.kept": [0], "options.temperature": [-1.0]},
 }
 """What an option cannot be, by the key that its error has."""
 

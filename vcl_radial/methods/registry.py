@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from vcl_radial.methods.base import Method
 
 _NOT_METHODS = {
-    *("base", "carried", "exact_head", "fixed_features", "labels", "laplace", "natural_gradient"),
-    *("modes", "options", "penalties", "quadratic", "registry", "serves", "tasks", "traits"),
+    *("base", "carried", "exact_head", "fixed_features", "iterates", "labels", "laplace", "modes"),
+    *("natural_gradient", "options", "penalties", "quadratic", "registry", "serves", "tasks"),
+    "traits",
 }
 """The modules of `vcl_radial.methods` that do not define a method."""
 

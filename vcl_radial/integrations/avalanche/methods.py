@@ -32,8 +32,10 @@ from vcl_radial.methods import (
     rdp_vcl,
     replay,
     sfsvi,
+    sgld,
     si,
     single_task,
+    swag,
     vadam,
     vcl,
     vogn,
@@ -202,6 +204,12 @@ class SFSVI(ContinualStrategy):
     method_class = sfsvi.SFSVI
 
 
+class SGLD(ContinualStrategy):
+    """`SGLD` as a strategy."""
+
+    method_class = sgld.SGLD
+
+
 class SI(ContinualStrategy):
     """`SI` as a strategy."""
 
@@ -212,6 +220,12 @@ class SingleTask(ContinualStrategy):
     """`SingleTask` as a strategy."""
 
     method_class = single_task.SingleTask
+
+
+class SWAG(ContinualStrategy):
+    """`SWAG` as a strategy."""
+
+    method_class = swag.SWAG
 
 
 class VADAM(ContinualStrategy):
