@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from vcl_radial import posteriors
     from vcl_radial.conformance import check
+    from vcl_radial.integrations.scikit_learn import BayesLinearClassifier, BayesLinearRegressor
     from vcl_radial.methods.base import Method
     from vcl_radial.methods.vcl import VCL
     from vcl_radial.nn.convert import to_bayesian
@@ -31,6 +32,8 @@ __version__ = "0.1.0"
 __all__ = [
     "MLP",
     "VCL",
+    "BayesLinearClassifier",
+    "BayesLinearRegressor",
     "Method",
     "Results",
     "Trainer",
@@ -50,6 +53,8 @@ __all__ = [
 _MODULES = {
     "MLP": "vcl_radial.nn.mlp",
     "VCL": "vcl_radial.methods.vcl",
+    "BayesLinearClassifier": "vcl_radial.integrations.scikit_learn",
+    "BayesLinearRegressor": "vcl_radial.integrations.scikit_learn",
     "Method": "vcl_radial.methods.base",
     "Results": "vcl_radial.reporting.results",
     "Trainer": "vcl_radial.training.trainer",

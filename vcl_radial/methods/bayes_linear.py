@@ -84,6 +84,20 @@ class Sums:
             self.count + other.count,
         )
 
+    def posterior(self, prior: NormalGamma) -> NormalGamma:
+        """The posterior from a prior whose mean is 0, without the points.
+
+        `NormalGamma.update`, which sees the points, is more exact where the fit is nearly perfect.
+        """
+        outputs = self.cross.shape[1]
+        precision = prior.precision + self.squared
+        root = torch.linalg.cholesky(precision)
+        mean = torch.cholesky_solve(self.cross, root)
+        shape = prior.shape + self.count * outputs / 2
+        q = NormalGamma(mean, precision, shape, prior.rate + residual(self, root) / 2)
+        q.__dict__["root"] = root
+        return q
+
 
 @dataclass(frozen=True)
 class NormalGamma:
@@ -148,6 +162,15 @@ class NormalGamma:
         scale = (self.rate / self.shape * (1 + self.quadratic(phi))).sqrt()
         return phi.double() @ self.mean, scale, 2 * self.shape
 
+    def logits(self, phi: Tensor, beta: Tensor) -> Tensor:
+        """The logits of classes, beta m / s, at features `[n, D]`; `[n, C]`."""
+        phi = phi.double()
+        return beta * (phi @ self.mean) / (1 + self.quadratic(phi))[:, None]
+
+    def without_itself(self, phi: Tensor, y: Tensor) -> Tensor:
+        """M / s without each point, m - y h, of learned points `[n, D]`, `[n, C]`; `[n, C]`."""
+        return phi.double() @ self.mean - self.quadratic(phi)[:, None] * y
+
     def draw(self) -> Tensor:
         """Weights `[D, C]`, with the noise precision drawn too."""
         noise = torch.randn_like(self.mean)
@@ -189,6 +212,21 @@ def prior_precision(sums: Sums, prior: NormalGamma) -> float:
     return math.exp(most_likely(evidence))
 
 
+def log_evidence(prior: NormalGamma, posterior: NormalGamma) -> float:
+    """Log p(Y) of the n C targets between prior and posterior, weights and noise integrated out.
+
+    C/2 (log |P0| - log |P|) + a0 log b0 - a log b + log Gamma(a) / Gamma(a0) - (a - a0) log 2 pi
+
+    with the shapes a and the rates b of the noise; in nats (Bishop 2006, section 3.5).
+    """
+
+    def term(q: NormalGamma) -> Tensor:
+        volume = q.mean.shape[1] * q.root.diagonal().log().sum()
+        return q.shape.lgamma() - q.shape * (q.rate.log() + math.log(2 * math.pi)) - volume
+
+    return float(term(posterior) - term(prior))
+
+
 class ConjugateHead(ExactHead[NormalGamma]):
     """A head with a conjugate posterior over its weights.
 
@@ -218,12 +256,11 @@ class ConjugateHead(ExactHead[NormalGamma]):
             return phi @ self.mean
         if self.sharpness is None:
             return phi @ q.draw()
-        return self.sharpness.beta * (phi @ q.mean) / (1 + q.quadratic(phi))[:, None]
+        return q.logits(phi, self.sharpness.beta)
 
     def without_itself(self, phi: Tensor, y: Tensor) -> Tensor:
         """M / s without each point, which is m - y h from the posterior with the point."""
-        q = self.posterior
-        return phi.double() @ q.mean - q.quadratic(phi)[:, None] * self.targets(y)
+        return self.posterior.without_itself(phi, self.targets(y))
 
 
 class BayesLinear(FixedFeatureMethod):
