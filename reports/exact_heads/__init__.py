@@ -1,0 +1,1 @@
+"""The memory of an exact posterior: what storage formats and smaller heads cost in accuracy."""
