@@ -9,9 +9,11 @@ from PIL import Image
 
 from vcl_radial.reporting.figures import final_bars, heatmap_sheet, save
 from vcl_radial.reporting.figures.style import (
+    _KNOWN,
     INK,
     colour_map,
     house_style,
+    method_label,
     method_styles,
     relative_luminance,
     text_colour,
@@ -56,20 +58,29 @@ def test_luminance_of_white_and_black():
     assert relative_luminance((0.0, 0.0, 0.0)) == 0.0
 
 
-def test_methods_in_one_figure_look_different():
-    names = ["radial-vcl", "mine", "gaussian-vcl", "naive", "yours", "joint", "radial-vcl-eq44"]
-    styles = method_styles(names)
-    for part in ("colour", "marker"):
-        assert len({getattr(style, part) for style in styles.values()}) == len(names)
+def test_no_two_methods_of_a_figure_have_the_same_colour_and_marker():
+    names = [*_KNOWN, *(f"method-{k}" for k in range(60))]
+    looks = {(style.colour, style.marker) for style in method_styles(names).values()}
+    assert len(looks) == len(names)
 
 
-def test_reference_methods_keep_their_look_in_any_company():
-    alone = method_styles(["gaussian-vcl"])["gaussian-vcl"]
-    assert method_styles(["mine", "joint", "gaussian-vcl"])["gaussian-vcl"] == alone
+@pytest.mark.parametrize("name", ["gaussian-vcl", "mine", "放射状"])
+def test_a_method_has_the_same_look_whatever_else_is_drawn(name):
+    alone = method_styles([name])[name]
+    for others in (["yours"], ["joint", "naive", "a"], [*_KNOWN]):
+        assert method_styles([*others, name])[name] == alone
+        assert method_styles([name, *others])[name] == alone
 
 
-def test_more_methods_than_styles_still_have_one_each():
-    names = [f"method-{k}" for k in range(20)]
+def test_known_methods_have_one_readable_label_each_and_others_their_name():
+    labels = [method_label(name) for name in _KNOWN]
+    assert len(set(labels)) == len(_KNOWN)
+    assert method_label("radial-vcl") == "radial VCL"
+    assert method_label("mine (epochs=5)") == "mine (epochs=5)"
+
+
+def test_styles_repeat_only_if_all_are_used():
+    names = [f"method-{k}" for k in range(200)]
     assert list(method_styles(names)) == names
 
 

@@ -18,11 +18,11 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocato
 from vcl_radial.reporting.figures.panels import finish, panel_title, panels
 from vcl_radial.reporting.figures.style import FAINT, INK, SMALL_SIZE, house_style, method_styles
 
-_STYLES = method_styles(["radial-vcl", "gaussian-vcl", "radial-vcl-eq44", "other"])
+_STYLES = method_styles(["radial-vcl", "gaussian-vcl", "radial-vcl-eq44"])
 RADIAL = _STYLES["radial-vcl"].colour
 GAUSSIAN = _STYLES["gaussian-vcl"].colour
 EQ44 = _STYLES["radial-vcl-eq44"].colour
-OTHER = _STYLES["other"].colour
+OTHER = "#009e73"
 DASHED = (0, (4, 2))
 DOTTED = (0, (1, 1.5))
 

@@ -21,7 +21,7 @@ from vcl_radial.reporting.figures.drawing import (
     sheet,
 )
 from vcl_radial.reporting.figures.over_seeds import benchmark_name, method_names
-from vcl_radial.reporting.figures.style import SMALL_SIZE, MethodStyle, method_styles
+from vcl_radial.reporting.figures.style import SMALL_SIZE, MethodStyle, method_label, method_styles
 
 _WIDTH, _HEIGHT = 1.6, 1.25  # of a panel, in inches
 _LOOK: Any = {"linewidth": 1.3, "markersize": 3.5, "markeredgewidth": 0.0}
@@ -70,7 +70,10 @@ def layer_movement(layers: pd.DataFrame) -> Figure:
         per_line=len(names),
         width=_WIDTH,
         height=_HEIGHT,
-        key=[key_line(m, style.colour, **style.look, **_LOOK) for m, style in styles.items()],
+        key=[
+            key_line(method_label(m), style.colour, **style.look, **_LOOK)
+            for m, style in styles.items()
+        ],
         grid="y",
     ) as (figure, grid):
         for row, quantity in enumerate(QUANTITIES):

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from vcl_radial.reporting.figures.drawing import DASHED, Curve, key_line, line, sheet
 from vcl_radial.reporting.figures.panels import balanced_per_line
-from vcl_radial.reporting.figures.style import method_styles
+from vcl_radial.reporting.figures.style import method_label, method_styles
 from vcl_radial.reporting.scores import means
 
 _ALONE, _BESIDE_OTHERS = (3.2, 2.2), (2.0, 1.35)  # of the axes, in inches
@@ -58,7 +58,9 @@ def line_figure(
     names = list(dict.fromkeys(curve.name for curve in curves))
     titles = list(dict.fromkeys(curve.panel for curve in curves))
     styles = method_styles(names)
-    key = [key_line(n, styles[n].colour, markersize=4, **styles[n].look) for n in names]
+    key = [
+        key_line(method_label(n), styles[n].colour, markersize=4, **styles[n].look) for n in names
+    ]
     per_line = balanced_per_line(len(titles), 3)
     width, height = _ALONE if len(titles) == 1 else _BESIDE_OTHERS
     with sheet(

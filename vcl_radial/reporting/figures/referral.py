@@ -10,7 +10,14 @@ from matplotlib.figure import Figure
 
 from vcl_radial.reporting.figures.drawing import Curve, line, sheet
 from vcl_radial.reporting.figures.panels import balanced_per_line, side_legend
-from vcl_radial.reporting.figures.style import FAINT, PALE, QUIET_INK, SMALL_SIZE, method_styles
+from vcl_radial.reporting.figures.style import (
+    FAINT,
+    PALE,
+    QUIET_INK,
+    SMALL_SIZE,
+    method_label,
+    method_styles,
+)
 from vcl_radial.reporting.scores import UNCERTAINTY_NAMES, main_uncertainty
 
 CURVES: Final = {"auc": "AUC", "accuracy": "Accuracy"}
@@ -64,7 +71,7 @@ def referral_curves(means: pd.DataFrame, title: str, notices: Sequence[str]) -> 
                     markersize=3.2,
                     linewidth=1.2,
                     elinewidth=0.7,
-                    label=f"{method}, by {by}",
+                    label=f"{method_label(method)}, by {by}",
                 )
             axes.set_xlabel("% referred", labelpad=3)
         side_legend(panels[-1], list(panels[-1].get_legend_handles_labels()[1]))
@@ -93,7 +100,15 @@ def calibration_curves(
     per_line = max(balanced_per_line(len(methods), _MOST_PER_LINE), min(len(methods), 2))
     errors = means[means["metric"] == "calibration_error"].set_index("method")["mean"]
     width = 3.2 if len(methods) == 1 else 1.55  # a single panel is as wide as its title needs
-    with sheet(title, notes, methods, per_line=per_line, width=width, height=1.45, grid=None) as (
+    with sheet(
+        title,
+        notes,
+        [*map(method_label, methods)],
+        per_line=per_line,
+        width=width,
+        height=1.45,
+        grid=None,
+    ) as (
         figure,
         panels,
     ):

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import cycle
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import matplotlib as mpl
 import numpy as np
@@ -79,32 +80,72 @@ class MethodStyle:
         return {"marker": self.marker, "linestyle": self.linestyle}
 
 
-# Okabe & Ito's colours for colour-blind readers. Neighbours in this order differ in luminance.
-_COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#737373", "#a6a6a6")
-_MARKERS = "os^DvPX*"
-_DASHES = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (5, 1.5, 1, 1.5)))
+# Okabe & Ito's colours for colour-blind readers, with two greys for their black and yellow, which
+# are the colours of text and of too little contrast on white.
+_BLUE, _ORANGE, _GREEN, _PINK, _SKY, _RED, _DARK, _LIGHT = _COLOURS = (
+    *("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#737373", "#a6a6a6"),
+)
+_MARKERS = "os^DvPX*<>pdhH8"
+_DASHED, _DOTTED, _DASH_DOTTED = (0, (5, 2)), (0, (1, 1.5)), (0, (5, 1.5, 1, 1.5))
 _STYLES = [
     MethodStyle(colour, marker, dashes)
-    for dashes in _DASHES
-    for colour, marker in zip(_COLOURS, _MARKERS, strict=True)
+    for colour in _COLOURS
+    for marker, dashes in zip(_MARKERS, cycle(["-", _DASHED, _DOTTED, _DASH_DOTTED]), strict=False)
 ]
-# These methods have the same look in all figures.
-_FIXED = {"radial-vcl": 0, "gaussian-vcl": 1, "radial-vcl-eq44": 4, "naive": 7, "joint": 6}
+
+# Label and look of the methods that the pages show often. A family has one colour; Eq. 44, which
+# is drawn on and beside radial curves, has a light one of the same hue.
+_KNOWN = {
+    "radial-vcl": ("radial VCL", MethodStyle(_BLUE, "o")),
+    "radial-vcl-eq44": ("radial VCL, Eq. 44", MethodStyle(_SKY, "v")),
+    "radial-vcl-proximal": ("radial VCL, proximal", MethodStyle(_BLUE, "^", _DOTTED)),
+    "radial-vcl-matched-noise": ("radial VCL, matched noise", MethodStyle(_BLUE, "D")),
+    "radial-ensemble": ("radial ensemble", MethodStyle(_BLUE, "P", _DASH_DOTTED)),
+    "gaussian-vcl": ("Gaussian VCL", MethodStyle(_ORANGE, "s")),
+    "gaussian-vcl-proximal": ("Gaussian VCL, proximal", MethodStyle(_ORANGE, "^", _DOTTED)),
+    "gaussian-vcl-tweaked": ("Gaussian VCL, tweaked", MethodStyle(_ORANGE, "D", _DASHED)),
+    "gaussian-vcl-truncated": ("Gaussian VCL, truncated", MethodStyle(_ORANGE, "v", _DASHED)),
+    "low-rank-vcl": ("low-rank VCL", MethodStyle(_ORANGE, "P")),
+    "rdp-vcl": ("RDP VCL", MethodStyle(_PINK, "D")),
+    "laplace-diagonal": ("Laplace, diagonal", MethodStyle(_GREEN, "^")),
+    "laplace-kronecker": ("Laplace, Kronecker", MethodStyle(_GREEN, "v", _DASHED)),
+    "laplace-last-layer": ("Laplace, last layer", MethodStyle(_GREEN, "s", _DOTTED)),
+    "laplace-linearised": ("Laplace, linearised", MethodStyle(_GREEN, "D", _DASH_DOTTED)),
+    "ewc": ("EWC", MethodStyle(_GREEN, "P")),
+    "bayes-linear": ("Bayesian linear", MethodStyle(_SKY, "X")),
+    "badam": ("BAdam", MethodStyle(_SKY, "d", _DASHED)),
+    "deep-ensemble": ("deep ensemble", MethodStyle(_RED, "P")),
+    "mc-dropout": ("MC dropout", MethodStyle(_PINK, "v", _DASHED)),
+    "joint": ("joint training", MethodStyle(_DARK, "X")),
+    "naive": ("naive", MethodStyle(_LIGHT, "*")),
+}
+
+
+def method_label(name: str) -> str:
+    """The readable name of a method that the pages show often; other names stay as they are."""
+    return _KNOWN[name][0] if name in _KNOWN else name
 
 
 def method_styles(methods: Sequence[str]) -> dict[str, MethodStyle]:
-    """A look for each method; the shipped reference methods always have the same.
+    """A look for each method, which depends on its name alone.
+
+    No two of up to 90 methods have the same colour and marker. Two names that the pages do not know
+    may claim the same look: then the later one in the alphabet gets another look in that picture.
 
     Args:
         methods: Names of methods, in the order of the figure.
-
-    Returns:
-        Styles by name. Up to eight methods differ in colour and marker, up to 32 in their dashes
-        too; then styles repeat.
     """
-    taken = {_FIXED[name] for name in methods if name in _FIXED}
-    free = cycle(style for number, style in enumerate(_STYLES) if number not in taken)
-    return {name: _STYLES[_FIXED[name]] if name in _FIXED else next(free) for name in methods}
+    styles = {name: _KNOWN[name][1] for name in methods if name in _KNOWN}
+    reserved = {(style.colour, style.marker) for _, style in _KNOWN.values()}
+    free = [style for style in _STYLES if (style.colour, style.marker) not in reserved]
+    used: set[int] = set()
+    for name in sorted(set(methods) - set(styles)):
+        first = crc32(name.encode()) % len(free)
+        order = [(first + step) % len(free) for step in range(len(free))]
+        place = next((place for place in order if place not in used), first)
+        used.add(place)
+        styles[name] = free[place]
+    return {name: styles[name] for name in methods}
 
 
 def colour_map() -> Colormap:
