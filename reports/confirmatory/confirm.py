@@ -26,12 +26,27 @@ from scipy import stats
 
 from vcl_radial.metrics import holm
 from vcl_radial.reporting.figures.drawing import key_line, sheet
-from vcl_radial.reporting.figures.style import FAINT, QUIET_INK, method_styles, save
+from vcl_radial.reporting.figures.style import (
+    FAINT,
+    QUIET_INK,
+    SMALL_SIZE,
+    method_label,
+    method_styles,
+    save,
+)
 
 HERE = Path(__file__).parent
 PLAN = tomllib.loads((HERE / "confirm.toml").read_text(encoding="utf-8"))
 COMPARISONS = [tuple(pair) for pair in PLAN["comparisons"]]
 LEVEL, POWER = 0.05, 0.8
+_STREAMS = {
+    "split-mnist-multi-head": "split MNIST,\nmany heads",
+    "split-mnist-single-head": "split MNIST,\none head",
+    "split-notmnist-multi-head": "split notMNIST,\nmany heads",
+    "permuted-mnist": "permuted MNIST",
+    "split-fashion-multi-head": "many heads",
+    "split-fashion-single-head": "one head",
+}
 
 
 class Family(NamedTuple):
@@ -130,32 +145,48 @@ def table(runs: Mapping[str, pd.DataFrame], family: Family = PRIMARY) -> pd.Data
 
 def picture(tests: Mapping[str, pd.DataFrame]) -> Figure:
     """Draw the differences with their 95 % intervals, a panel for each family of tests."""
-    names = [f"{first} − {second}" for first, second in COMPARISONS]
-    colours = [style.colour for style in method_styles(names).values()]
-    notes = ["points of accuracy with 95 % intervals", f"filled where Holm's p < {LEVEL}"]
-    key = [key_line(*look, marker="o") for look in zip(names, colours, strict=True)]
+    names = [f"{method_label(first)} − {method_label(second)}" for first, second in COMPARISONS]
+    # A difference has the look of the method that a radial one is compared with.
+    seconds = [second for _, second in COMPARISONS]
+    styles = [method_styles(seconds)[second] for second in seconds]
+    notes = ["means with 95 % intervals", f"filled where Holm's p < {LEVEL}"]
+    key = [
+        key_line(name, style.colour, marker=style.marker)
+        for name, style in zip(names, styles, strict=True)
+    ]
     look = {"per_line": len(tests), "width": 2.0, "height": 3.0, "key": key}
     with sheet("Differences between methods", notes, list(tests), **look) as (figure, panels):
         for axes, table in zip(panels, tests.values(), strict=True):
             axes.axvline(0, color=QUIET_INK, linewidth=0.8)
-            for number, colour in enumerate(colours):
+            for number, style in enumerate(styles):
                 rows = table.iloc[number :: len(names)]
                 ends = rows["difference"] - rows["lower"], rows["upper"] - rows["difference"]
-                look = {"color": colour, "markersize": 5, "linewidth": 1.2}
+                look = {"color": style.colour, "markersize": 5, "linewidth": 1.2}
                 axes.errorbar(
-                    rows["difference"], rows.index, xerr=ends, fmt="o", mfc="white", **look
+                    rows["difference"], rows.index, xerr=ends, fmt=style.marker, mfc="white", **look
                 )
                 significant = rows[rows["holm"] < LEVEL]
-                axes.plot(significant["difference"], significant.index, "o", zorder=5, **look)
-            # Differences of a tenth of a point and of ten points are of interest.
-            axes.set_xscale("symlog", linthresh=1, linscale=1)
-            axes.set_xticks([-10, -1, 0, 1, 10], ["-10", "-1", "0", "+1", "+10"])
-            axes.set_xticks([], minor=True)
-            axes.set_yticks(range(1, len(table), len(names)), table["stream"].iloc[:: len(names)])
+                axes.plot(
+                    significant["difference"], significant.index, style.marker, zorder=5, **look
+                )
+            for place, difference in table["difference"].items():
+                axes.annotate(
+                    f"{difference:+.1f}" if abs(difference) >= 1 else f"{difference:+.2f}",
+                    (1.0, float(str(place))),
+                    (-2, 0),
+                    xycoords=("axes fraction", "data"),
+                    textcoords="offset points",
+                    ha="right",
+                    va="center",
+                    fontsize=SMALL_SIZE,
+                    color=QUIET_INK,
+                )
+            streams = [_STREAMS[name] for name in table["stream"].iloc[:: len(names)]]
+            axes.set_yticks(range(1, len(table), len(names)), streams)
             axes.grid(visible=False, axis="y")
             for line in range(len(names), len(table), len(names)):
                 axes.axhline(line - 0.5, color=FAINT, linewidth=0.8)
-            axes.set(xlim=(-20, 20), ylim=(len(table) - 0.5, -0.5))
+            axes.set(xlim=(-18, 28), ylim=(len(table) - 0.5, -0.5), xlabel="points of accuracy")
     return figure
 
 
