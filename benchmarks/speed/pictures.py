@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from benchmarks.speed.setting import Row
 from vcl_radial.reporting.figures.drawing import Curve, dots, key_line, logarithmic, sheet
-from vcl_radial.reporting.figures.style import INK, QUIET_INK, method_styles
+from vcl_radial.reporting.figures.style import INK, QUIET_INK, styles_in_order
 
 
 class Ratios(NamedTuple):
@@ -66,7 +66,7 @@ class Growth(NamedTuple):
         axis_names = [axis for axis, _ in panels]
         slots = sorted(panels, key=lambda panel: axis_names.index(panel[0]))
         variants = dict.fromkeys(row.variant for panel in panels.values() for row in panel)
-        styles = method_styles(list(variants))
+        styles = styles_in_order(list(variants))
         with sheet(
             self.title,
             ["bars: lowest and highest round"],

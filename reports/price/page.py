@@ -23,7 +23,7 @@ from vcl_radial.metrics.verdicts import Correction
 from vcl_radial.reporting import markdown
 from vcl_radial.reporting.blocks import Table, with_spread
 from vcl_radial.reporting.figures.drawing import key_line, logarithmic
-from vcl_radial.reporting.figures.style import method_styles
+from vcl_radial.reporting.figures.style import styles_in_order
 from vcl_radial.reporting.rows import Difference, Rows
 
 RESULTS = "results.csv.gz"
@@ -188,7 +188,7 @@ def _worst(lines: pd.DataFrame) -> str:
 
 def draw(results: pd.DataFrame) -> Figure:
     """Draw score and KL over the carried bytes for every benchmark."""
-    styles = method_styles(_FAMILIES)
+    styles = styles_in_order(_FAMILIES)
     all_lines = benchmarks(results)
     titles = [
         f"{name}: {heading}"

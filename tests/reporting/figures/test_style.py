@@ -16,6 +16,7 @@ from vcl_radial.reporting.figures.style import (
     method_label,
     method_styles,
     relative_luminance,
+    styles_in_order,
     text_colour,
     with_few_colours,
 )
@@ -77,6 +78,11 @@ def test_known_methods_have_one_readable_label_each_and_others_their_name():
     assert len(set(labels)) == len(_KNOWN)
     assert method_label("radial-vcl") == "radial VCL"
     assert method_label("mine (epochs=5)") == "mine (epochs=5)"
+
+
+def test_eight_names_that_are_no_methods_have_eight_colours():
+    assert len({look.colour for look in styles_in_order("abcdefgh").values()}) == 8
+    assert [*styles_in_order("abcdefghij")] == [*"abcdefghij"]
 
 
 def test_styles_repeat_only_if_all_are_used():

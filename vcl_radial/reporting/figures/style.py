@@ -148,6 +148,12 @@ def method_styles(methods: Sequence[str]) -> dict[str, MethodStyle]:
     return {name: styles[name] for name in methods}
 
 
+def styles_in_order(names: Sequence[str]) -> dict[str, MethodStyle]:
+    """A look for each of up to eight names that are no methods: the colours in their order."""
+    looks = zip(_COLOURS, _MARKERS, strict=False)
+    return dict(zip(names, cycle(MethodStyle(*look) for look in looks), strict=False))
+
+
 def colour_map() -> Colormap:
     """The colour map of heatmaps: perceptually uniform, darker for higher values, also in grey."""
     # This is viridis without its darkest tenth, in which high accuracies look alike.
