@@ -3,7 +3,7 @@
     python reports/confirmatory/confirm.py power             the effects that N seeds detect
     python reports/confirmatory/confirm.py primary FOLDER    the tests on the primary streams
     python reports/confirmatory/confirm.py fashion FOLDER    the tests on split FashionMNIST
-    python reports/confirmatory/confirm.py picture           differences.png, from the tests below
+    python reports/confirmatory/confirm.py picture           differences.png, layers on the CPU
 
 FOLDER is the `report` that `vcl-radial run` writes, with BENCHMARK/runs.csv for each stream. With
 `--to FILE.csv` the tests are also written to a file.
@@ -25,6 +25,7 @@ from matplotlib.figure import Figure
 from scipy import stats
 
 from vcl_radial.metrics import holm
+from vcl_radial.reporting.figures import layer_movement
 from vcl_radial.reporting.figures.drawing import key_line, sheet
 from vcl_radial.reporting.figures.style import (
     FAINT,
@@ -224,6 +225,9 @@ def main() -> None:
         blocks = PLAN["blocks"].items()
         tests = {block["title"]: pd.read_csv(HERE / f"{name}.csv") for name, block in blocks}
         save(picture(tests), HERE / "differences")
+        layers = pd.read_csv(HERE / "on-cpu/split-mnist-single-head-layers.csv")
+        layers["method"] = layers["method"].str.removeprefix("best-")
+        save(layer_movement(layers), HERE / "on-cpu/split-mnist-single-head-layers")
         return
     if options.folder is None:
         parser.error("name the folder of the reports")

@@ -44,7 +44,7 @@ def test_a_panel_for_each_quantity_and_layer_in_reading_order(layers):
             means = chosen.groupby("task_trained")[quantity.column].mean()
             np.testing.assert_allclose(line.get_ydata(), means)
             assert line.get_label() == method
-        assert (axes.get_yscale() == "log") == quantity.logarithmic
+        assert axes.get_yscale() == "linear"
 
 
 def test_the_band_is_the_standard_error_and_one_seed_has_none(layers):
@@ -60,15 +60,13 @@ def test_a_layer_that_one_method_has_alone_is_drawn_for_it(layers):
     alone = layers[(layers["layer"] == "head") | (layers["method"] == "naive")]
     drawn = {axes.get_title(loc="left"): axes.lines for axes in layer_movement(alone).axes[:2]}
     labels = {name: {line.get_label() for line in lines} for name, lines in drawn.items()}
-    assert labels == {"body.0": {"naive"}, "head": {"naive", "radial-vcl"}}
+    assert labels == {"layer 1": {"naive"}, "head": {"naive", "radial-vcl"}}
 
 
 def test_a_prior_term_that_falls_below_zero_stays_within_its_panel(layers):
     layers.loc[(layers["method"] == "naive") & (layers["task_trained"] > 1), "kl"] *= -40
     figure = layer_movement(layers)
     figure.canvas.draw()
-    first, _ = figure.axes[-2:]  # which alone has the labels of its row
-    assert {"−10⁵", "0", "1,000"} <= {label.get_text() for label in first.get_yticklabels()}
     for axes in figure.axes[-2:]:
         assert all(
             axes.bbox.padded(2).contains(*axes.transData.transform(point))

@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, NullLocator, StrMethodFormatter
 
 from vcl_radial.reporting.figures.drawing import Curve, sheet
 from vcl_radial.reporting.figures.lines import line_figure, mean_curves
@@ -142,18 +141,5 @@ def over_slices(scores: pd.DataFrame) -> Figure:
         mean_curves(shown[shown["after"] > 0]),
         ("slices seen", "nats per test row"),
         references=[Curve(c.panel, c.name, [1, last], [c.y[0]] * 2) for c in at_once],
-        scale=_symlog_below,
+        scale=lambda axes, curves: axes.set_xticks(curves[0].x),
     )
-
-
-def _symlog_below(axes: Axes, curves: Sequence[Curve]) -> None:
-    """Use powers of ten on the axis for scores far below the final ones."""
-    axes.set_xticks(curves[0].x)
-    low, high = axes.get_ylim()
-    if high - low > 20:
-        axes.set_yscale("symlog", linthresh=5)
-        # In digits: the default labels are formulas, which the style does not set.
-        near = [-2, 0, 2, 5] if low > -1000 else [0]  # ticks near 0 overlap on a long axis
-        axes.yaxis.set_major_locator(FixedLocator([*(-(10**k) for k in range(6, 0, -1)), *near]))
-        axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-        axes.yaxis.set_minor_locator(NullLocator())
