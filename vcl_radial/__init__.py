@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from vcl_radial.reporting.results import Results, load_results
     from vcl_radial.reporting.run import run
     from vcl_radial.runs.catalogue import list_benchmarks, list_methods
+    from vcl_radial.runs.kept import load
     from vcl_radial.sweeps.command import sweep
     from vcl_radial.sweeps.folder_report import report
     from vcl_radial.tracks.continual.benchmark import benchmark
@@ -42,6 +43,7 @@ __all__ = [
     "check",
     "list_benchmarks",
     "list_methods",
+    "load",
     "load_results",
     "posteriors",
     "report",
@@ -62,6 +64,7 @@ _MODULES = {
     "check": "vcl_radial.conformance",
     "list_benchmarks": "vcl_radial.runs.catalogue",
     "list_methods": "vcl_radial.runs.catalogue",
+    "load": "vcl_radial.runs.kept",
     "load_results": "vcl_radial.reporting.results",
     "report": "vcl_radial.sweeps.folder_report",
     "run": "vcl_radial.reporting.run",

@@ -45,7 +45,8 @@ def tidy(folder: RunFolder) -> pd.DataFrame:
 def test_a_run_ends_with_the_files_of_the_run_folder_and_nothing_else(never_interrupted):
     folder = never_interrupted(tiny_run("radial-vcl"))
     files = folder.run.result_files
-    assert {path.name for path in folder.path.iterdir()} == {*files, "layers.csv", "done"}
+    model = {"model.json", "model.safetensors"}
+    assert {path.name for path in folder.path.iterdir()} == {*files, *model, "layers.csv", "done"}
     assert re.fullmatch(r"seed-0-[0-9a-f]{8}", folder.path.name)
     assert folder.path.parts[-3:-1] == (MULTI_HEAD, "radial-vcl")
 

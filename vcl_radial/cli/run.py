@@ -70,6 +70,11 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="write the curves of each run into its folder; wandb is offline unless $WANDB_MODE is "
         "set",
     )
+    parser.add_argument(
+        "--no-model",
+        action="store_true",
+        help="keep no model in the folders of finished runs, which `vr.load` opens",
+    )
     parser.set_defaults(command=_run)
 
 
@@ -100,6 +105,7 @@ def _run(options: argparse.Namespace) -> int:
         data_dir=options.data_dir,
         log=loggers_of(options.log),
         executor=executor_of(options),
+        model=not options.no_model,
         meanwhile=_prepare_report,
     )
     if not done.is_first:

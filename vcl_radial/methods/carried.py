@@ -14,7 +14,7 @@ from vcl_radial.nn.blocks import softplus
 
 def contents(state: Any) -> Set[bytes]:
     """Digests of a state's tensors: equal tensors of equal shape and type have the same digest."""
-    return {_digest(tensor) for _, tensor in _tensors(state)}
+    return {tensor_digest(tensor) for _, tensor in _tensors(state)}
 
 
 def carried_bytes(state: Any, start: Set[bytes]) -> int:
@@ -39,7 +39,7 @@ def carried_bytes(state: Any, start: Set[bytes]) -> int:
     """
     tensors = dict(_tensors(state))
     sizes = {
-        _digest(tensor): tensor.numel() * tensor.element_size()
+        tensor_digest(tensor): tensor.numel() * tensor.element_size()
         for name, tensor in tensors.items()
         if not _is_posterior(name, tensors)
     }
@@ -58,7 +58,7 @@ def _tensors(state: Any, name: str = "") -> Iterator[tuple[str, Tensor]]:
             yield from _tensors(value, f"{name}.{index}")
 
 
-def _digest(tensor: Tensor) -> bytes:
+def tensor_digest(tensor: Tensor) -> bytes:
     """Digest of a tensor's type, shape and values."""
     flat = tensor.detach().cpu().contiguous().flatten().view(torch.uint8)
     hashed = blake2b(f"{tensor.dtype} {[*tensor.shape]}".encode(), digest_size=16)

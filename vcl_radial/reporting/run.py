@@ -32,6 +32,7 @@ def run(
     device: str = "auto",
     data_dir: str | Path | None = None,
     log: Sequence[str] = (),
+    model: bool = True,
 ) -> Results:
     """Run methods on a benchmark, one run per method and seed.
 
@@ -54,6 +55,7 @@ def run(
         device: "auto", "cpu" or "cuda".
         data_dir: the folder of the data; None for $VCL_RADIAL_DATA, else they are downloaded once.
         log: "tensorboard" or "wandb", to write the curves of each run into its folder.
+        model: whether each finished run keeps its model, for `load`.
 
     Raises:
         UserError: a name, a key, a value or the data are wrong; raised before any run starts.
@@ -72,6 +74,7 @@ def run(
             device=device,
             data_dir=checked_folder(data_dir),
             log=loggers_of(log),
+            model=model,
         )
     folders = [RunFolder(done.context.out, spec) for spec in done.runs]
     finished = read_runs([folder.path for folder in folders if folder.finished()])

@@ -60,6 +60,7 @@ def perform_command(
     data_dir: Path | None = None,
     log: Mapping[str, Logger] | None = None,
     executor: Executor | None = None,
+    model: bool = True,
     meanwhile: Callable[[], None] = lambda: None,
 ) -> Performed:
     """Plan the runs of a command, check them, and carry out those that are not finished yet.
@@ -77,6 +78,7 @@ def perform_command(
         data_dir: the folder of the data; None for the usual places.
         log: loggers (`vcl_radial.integrations.loggers`) by the names of their folders.
         executor: an executor; None for worker processes on this machine.
+        model: whether finished runs keep their models.
         meanwhile: work that this process does while workers import PyTorch.
 
     Raises:
@@ -96,6 +98,7 @@ def perform_command(
         device_of(device, track, executor),
         log=log or {},
         command=_command(benchmark, methods, seeds, settings or {}, lanes=lanes, tuned=tuned),
+        keep_model=model,
     )
     runs = [run.on_data(data_dir) for run in runs]
 

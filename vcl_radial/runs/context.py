@@ -36,6 +36,7 @@ class RunContext:
         threads: number of threads of one run.
         log: loggers (`vcl_radial.integrations.loggers`) by the names of their folders.
         command: the command line, to be stored with the results.
+        keep_model: whether finished runs keep their models.
         peers: this process among those that train a run together.
     """
 
@@ -45,4 +46,5 @@ class RunContext:
     threads: int = 1
     log: Mapping[str, Logger] = field(default_factory=dict)
     command: str | None = None
+    keep_model: bool = True
     peers: Peers = ALONE

@@ -13,6 +13,7 @@ from vcl_radial.errors import UserError
 from vcl_radial.runs import environment
 from vcl_radial.runs.context import Log, RunContext
 from vcl_radial.runs.folder import RESTART, DamagedCheckpoint, RunFolder
+from vcl_radial.runs.kept import keep
 from vcl_radial.runs.spec import RunSpec
 from vcl_radial.runs.states import difference, structure
 from vcl_radial.runs.track import AnyTrack
@@ -68,7 +69,7 @@ def execute(
                 folder.save_checkpoint(training.state_dict())
             report(step)
     if peers.is_first:
-        _finish(folder, training, context)
+        _finish(track, folder, training, context)
     peers.wait()
 
 
@@ -109,7 +110,7 @@ def execute_together(
         if fault is not None and faults[lane] is None:
             faults[lane] = str(fault)
         if faults[lane] is None:
-            _finish(folder, together.lanes[lane], context)
+            _finish(track, folder, together.lanes[lane], context)
     return faults
 
 
@@ -159,8 +160,12 @@ def _resume(folder: RunFolder[Any], training: Training, context: RunContext) -> 
         ) from cause
 
 
-def _finish(folder: RunFolder[Any], training: Training, context: RunContext) -> None:
-    """Write the result files of a finished run."""
+def _finish(
+    track: AnyTrack, folder: RunFolder[Any], training: Training, context: RunContext
+) -> None:
+    """Write the model and the result files of a finished run."""
+    if context.keep_model:
+        keep(track, folder, training)
     for name, state in training.kept().items():
         folder.save(name, state)
     facts = {

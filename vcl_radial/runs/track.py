@@ -18,6 +18,7 @@ from vcl_radial.runs.spec import RunSpec
 if TYPE_CHECKING:
     import pandas as pd
 
+    from vcl_radial.models.model import Model
     from vcl_radial.reporting.blocks import Section
     from vcl_radial.runs.finished import Spec
     from vcl_radial.runs.training import Lanes, Step, Training
@@ -250,6 +251,18 @@ class Track(ABC, Generic[R]):
             DataError: a table is damaged.
         """
         return {}
+
+    def kept_model(self, training: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
+        """The card and the state of the model of a finished training; None: none is kept."""
+        return None
+
+    def restored_model(self, run: R, card: Mapping[str, Any], state: dict[str, Any]) -> Model:
+        """The model of the card and the state of `kept_model`.
+
+        Raises:
+            UserError: the method cannot be made, or the state does not fit it.
+        """
+        raise NotImplementedError
 
     def batches(self, runs: Sequence[R], lanes: int) -> list[list[R]]:
         """Batches of at most `lanes` runs that can train together, ordered by their first run."""

@@ -8,7 +8,7 @@ import torch
 
 from vcl_radial.data.streams.choices import check_count, check_stream_options
 from vcl_radial.data.streams.image_data import ImageData
-from vcl_radial.data.streams.preparation import hold_out, standardised
+from vcl_radial.data.streams.preparation import hold_out, prepared
 from vcl_radial.data.streams.tensors import TensorStream
 
 
@@ -49,7 +49,7 @@ def permuted_stream(
     check_stream_options(heads, statistics, validation, seed)
     check_count("tasks", tasks)
 
-    x = standardised(data, flatten=flatten)
+    x, scaling = prepared(data, flatten=flatten)
     n, n_train, n_pixels = len(x), len(data.train_y), x[0].numel()
     generator = torch.Generator().manual_seed(seed)
     orders = [torch.arange(n_pixels)]
@@ -75,4 +75,6 @@ def permuted_stream(
         n_classes=data.n_classes,
         multi_head=heads == "multi",
         permutations=torch.stack(orders),
+        class_names=(data.class_names,) * tasks,
+        scaling=scaling,
     )

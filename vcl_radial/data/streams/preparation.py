@@ -11,6 +11,13 @@ from vcl_radial.errors import DataError, UserError
 
 
 def standardised(data: ImageData, *, flatten: bool, rows: Tensor | None = None) -> Tensor:
+    """The inputs of `prepared`."""
+    return prepared(data, flatten=flatten, rows=rows)[0]
+
+
+def prepared(
+    data: ImageData, *, flatten: bool, rows: Tensor | None = None
+) -> tuple[Tensor, tuple[float, float]]:
     """Return all images, training before test, with the training pixels at mean 0, variance 1.
 
     x = (pixel - m) / s, where m and s are the scalar mean and standard deviation over all pixels
@@ -25,6 +32,7 @@ def standardised(data: ImageData, *, flatten: bool, rows: Tensor | None = None) 
 
     Returns:
         float32 [N, D]; without `flatten`, images [N, C, H, W], C = 1 if they have no channels.
+        Then m and s.
 
     Raises:
         DataError: All training pixels are equal.
@@ -35,9 +43,10 @@ def standardised(data: ImageData, *, flatten: bool, rows: Tensor | None = None) 
     if std == 0:
         raise DataError("all training pixels are equal, so there is nothing to learn", at=data.name)
     x.sub_(mean).div_(std)
+    scaling = float(mean), float(std)
     if flatten:
-        return x.flatten(1)
-    return x.unsqueeze(1) if x.ndim == 3 else x
+        return x.flatten(1), scaling
+    return (x.unsqueeze(1) if x.ndim == 3 else x), scaling
 
 
 def hold_out(

@@ -9,7 +9,7 @@ import torch
 
 from vcl_radial.data.streams.choices import check_stream_options, checked_order, classes_per_task
 from vcl_radial.data.streams.image_data import ImageData
-from vcl_radial.data.streams.preparation import hold_out, standardised
+from vcl_radial.data.streams.preparation import hold_out, prepared
 from vcl_radial.data.streams.tensors import TensorStream
 from vcl_radial.errors import DataError
 
@@ -77,9 +77,10 @@ def split_stream(
     in_first_task = row_tasks[:n_train] == 0
     standard_rows = in_first_task.nonzero()[:, 0] if statistics == "first-task" else None
     lowest_labels = [0 if multi_head else task * k for task in range(tasks)]
+    x, scaling = prepared(data, flatten=flatten, rows=standard_rows)
     return TensorStream(
         name=f"split {data.name}, {tasks} tasks, {heads}-head",
-        x=standardised(data, flatten=flatten, rows=standard_rows),
+        x=x,
         y=row_positions % k if multi_head else row_positions,
         train=tuple(train),
         validation=tuple(held_out),
@@ -88,4 +89,9 @@ def split_stream(
         task_classes=tuple(tuple(range(label, label + k)) for label in lowest_labels),
         n_classes=k if multi_head else data.n_classes,
         multi_head=multi_head,
+        class_names=tuple(
+            tuple(data.class_names[c] for c in order[task * k : (task + 1) * k])
+            for task in range(tasks)
+        ),
+        scaling=scaling,
     )

@@ -59,6 +59,8 @@ class TensorStream:
         n_classes: The number of outputs of each head.
         multi_head: Whether each task has its own head, and tests know the task.
         permutations: int64 [T, D], the order of the D pixels in task t; None: as stored.
+        class_names: The names of each task's classes; empty if they are not known.
+        scaling: m and s of x = (pixel - m) / s; None if they are not known.
     """
 
     name: str
@@ -72,6 +74,8 @@ class TensorStream:
     n_classes: int
     multi_head: bool
     permutations: Tensor | None = None
+    class_names: tuple[tuple[str, ...], ...] = ()
+    scaling: tuple[float, float] | None = None
     _blocks: dict[tuple[Split, int], Tensor] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -146,7 +150,7 @@ class TensorStream:
         Heads, labels, held-out rows and permutations are the same as in the whole stream: a single
         head also has outputs for the classes of the other tasks.
         """
-        fields = (*PARTS, "task_names", "task_classes")
+        fields = (*PARTS, "task_names", "task_classes", "class_names")
         return dataclasses.replace(
             self,
             name=f"{self.name}, the first {tasks}",

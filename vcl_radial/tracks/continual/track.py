@@ -25,6 +25,7 @@ from vcl_radial.tracks.continual.settings import IMAGE_FOLDER, Run
 if TYPE_CHECKING:
     import pandas as pd
 
+    from vcl_radial.models.model import Model
     from vcl_radial.reporting.blocks import Section
     from vcl_radial.runs.track import FinishedRun
 
@@ -127,6 +128,19 @@ class Continual(Track[Run]):
             if row["task_trained"] == "0" and row["metric"] == "accuracy"
         ]
         return statistics.fmean(untrained) if untrained else None
+
+    def kept_model(self, training: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
+        """The method after the last task."""
+        from vcl_radial.tracks.continual.models import kept
+
+        return kept(training)
+
+    def restored_model(self, run: Run, card: Mapping[str, Any], state: dict[str, Any]) -> Model:
+        """The method as it was kept."""
+        with quiet():  # Avalanche's imports warn
+            from vcl_radial.tracks.continual.models import restored
+
+            return restored(run, card, state)
 
     def epochs(self, run: Run) -> int:
         """Epochs of all tasks together."""

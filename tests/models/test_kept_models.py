@@ -1,0 +1,103 @@
+"""A finished run is a model: what it predicts, its files, and what is refused."""
+
+import json
+import shutil
+
+import pytest
+import torch
+from failing import data_fails, fails
+from tiny_runs import MULTI_HEAD, SINGLE_HEAD, carried_out, tiny_run
+
+import vcl_radial as vr
+from vcl_radial.data.streams import load_dataset
+from vcl_radial.models import format as files
+from vcl_radial.runs.context import RunContext
+from vcl_radial.runs.execute import execute
+from vcl_radial.runs.folder import RunFolder
+from vcl_radial.tracks.continual.track import Continual
+
+METHODS = ("radial-vcl", "gaussian-vcl", "ewc", "laplace-kronecker", "replay", "bayes-linear")
+
+
+def kept(tmp_path, method="radial-vcl", benchmark=MULTI_HEAD, **settings):
+    run = tiny_run(method, benchmark, **settings)
+    carried_out(run, tmp_path)
+    return RunFolder(tmp_path, run).path
+
+
+@pytest.mark.parametrize("benchmark", [MULTI_HEAD, SINGLE_HEAD])
+@pytest.mark.parametrize("method", METHODS)
+def test_a_loaded_model_predicts_what_the_run_predicted(method, benchmark, tmp_path):
+    run = tiny_run(method, benchmark)
+    training = Continual().open(run, RunContext(tmp_path), lambda step: None)
+    for _ in training.steps():
+        pass
+    execute(Continual(), run, RunContext(tmp_path))
+    model = vr.load(RunFolder(tmp_path, run).path)
+    stream, images = training.stream, load_dataset("digits")
+    raw = torch.cat([images.train_x, images.test_x])
+    for task in range(stream.n_tasks):
+        x, label = stream.inputs(task, "test"), stream.task_label(task)
+        expected = training.method.predict(x, label, number=task).exp()
+        assert torch.equal(model.predict(raw[stream.rows(task, "test")], task), expected)
+
+
+def test_the_files_are_those_of_the_card_and_equal_tensors_are_stored_once(tmp_path):
+    state = {"a": torch.arange(3.0), "b": [{1: torch.arange(3.0)}, (None, 2.5)]}
+    for name, content in files.encode(state, {"x": 1}).items():
+        (tmp_path / name).write_bytes(content)
+    card, back = files.decode(tmp_path)
+    assert card["x"] == 1
+    assert back["b"][1] == (None, 2.5)
+    assert torch.equal(back["a"], back["b"][0][1])
+    assert back["a"].data_ptr() != back["b"][0][1].data_ptr()
+    assert (tmp_path / files.TENSORS).stat().st_size < 200
+
+
+def test_uncertainty_adds_up_and_probabilities_sum_to_one(tmp_path):
+    model = vr.load(kept(tmp_path))
+    x = load_dataset("digits").test_x[:20]
+    entropy, mutual, expected = model.uncertainty(x, 1)
+    assert torch.allclose(entropy, mutual + expected, atol=1e-6)
+    assert torch.allclose(model.predict(x).sum(1), torch.ones(20))
+    assert torch.equal(model.predict(x.flatten(1).double().numpy(), 1), model.predict(x, 1))
+    assert model.classes[1] == ["2", "3"]
+    y = torch.zeros(20, dtype=torch.int64)
+    assert torch.equal(model.log_prob(x, y, 1), model.predict(x, 1)[:, 0].log())
+    assert model.draws(x, 3, 7).shape == (3, 20, 2)
+    assert all((layer.scale > 0).all() for layer in model.posterior.values())
+
+
+def test_wrong_inputs_and_tasks_are_refused(tmp_path):
+    model = vr.load(kept(tmp_path, "naive"))
+    with data_fails("x", "[N, 64]"):
+        model.predict(torch.zeros(2, 63), 0)
+    with fails("task", 9):
+        model.predict(torch.zeros(2, 64), 9)
+
+
+def test_damaged_newer_and_missing_models_are_refused(tmp_path):
+    path = shutil.copytree(kept(tmp_path / "out", "naive"), tmp_path / "moved")
+    card, tensors = path / files.CARD, path / files.TENSORS
+    whole = tensors.read_bytes()
+    tensors.write_bytes(whole[:-1])
+    with data_fails(tensors):
+        vr.load(path)
+    tensors.write_bytes(whole)
+    text = card.read_text()
+    card.write_text(text.replace('"multi_head": true', '"multi_head": false'))
+    with data_fails(card):
+        vr.load(path)
+    card.write_text(json.dumps(json.loads(text) | {"format": files.VERSION + 1}))
+    with data_fails(card, files.VERSION + 1):
+        vr.load(path)
+    card.unlink()
+    with fails(path, "--no-model"):
+        vr.load(path)
+
+
+def test_a_run_without_a_model_is_finished_all_the_same(tmp_path):
+    run = tiny_run()
+    execute(Continual(), run, RunContext(tmp_path, keep_model=False))
+    assert RunFolder(tmp_path, run).finished()
+    assert not (RunFolder(tmp_path, run).path / files.CARD).exists()

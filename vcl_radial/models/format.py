@@ -1,0 +1,134 @@
+"""The files of a kept model: tensors as safetensors, and everything else as one JSON card."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vcl_radial.errors import DataError, UserError
+from vcl_radial.files import reading
+from vcl_radial.methods.carried import tensor_digest
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+CARD, TENSORS = "model.json", "model.safetensors"
+"""The two files of a kept model in the folder of its run."""
+
+VERSION = 1
+"""The version of the format. Older versions are read; a newer one is refused."""
+
+_PLAIN = (bool, int, float, str, type(None))
+
+
+def encode(state: Mapping[str, Any], card: Mapping[str, Any]) -> dict[str, bytes]:
+    """The contents of the two files by name, the card last.
+
+    Equal tensors are stored once, such as the anchor of a penalty and the weights.
+
+    Args:
+        state: a nest of dictionaries, lists and tuples of tensors and plain values.
+        card: what else is known of the model, as JSON has it.
+
+    Raises:
+        TypeError: the state holds something else.
+    """
+    from safetensors.torch import save
+
+    tensors: dict[str, Tensor] = {}
+    tree = _flattened(state, "", tensors, {})
+    data = save(tensors)
+    whole = {
+        "format": VERSION,
+        **card,
+        "state": tree,
+        "checksum": hashlib.sha256(data).hexdigest(),
+    }
+    whole["card_checksum"] = _checksum_of(whole)
+    return {TENSORS: data, CARD: (json.dumps(whole, indent=1) + "\n").encode()}
+
+
+def decode(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The card and the state of a folder's model; nothing is unpickled or imported.
+
+    Raises:
+        UserError: the folder has no model.
+        DataError: a file is damaged, foreign, or of a newer version.
+    """
+    path = folder / CARD
+    if not path.exists():
+        raise UserError("holds no model; run it again without --no-model", at=folder)
+    with reading.data_errors(path):
+        card = reading.read_json(path)
+    card = _checked(card, path)
+    path = folder / TENSORS
+    with reading.data_errors(path):
+        data = reading.read_bytes(path, reading.LARGE)
+    if hashlib.sha256(data).hexdigest() != card["checksum"]:
+        raise DataError("is not the file that its card describes; copy both again", at=path)
+    from safetensors.torch import load
+
+    try:
+        state = _restored(card.pop("state"), load(data))
+    except Exception:  # safetensors has its own error class, and a forged tree fails anywhere
+        raise DataError("is no model of this suite; copy it again", at=path) from None
+    return card, state
+
+
+def _checked(card: Any, path: Path) -> dict[str, Any]:
+    if not isinstance(card, dict) or not isinstance(version := card.get("format"), int):
+        raise DataError("is no card of a model", at=path)
+    if version > VERSION:
+        raise DataError(
+            f"has the format {version}, and this version of vcl-radial reads up to {VERSION}: "
+            "upgrade it",
+            at=path,
+        )
+    expected = card.pop("card_checksum", None)
+    if expected != _checksum_of(card):
+        raise DataError("was altered after it was written; copy it again", at=path)
+    return card
+
+
+def _checksum_of(card: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(card, sort_keys=True).encode()).hexdigest()
+
+
+def _flattened(value: Any, path: str, tensors: dict[str, Tensor], names: dict[bytes, str]) -> Any:
+    """The value with a name in place of each tensor; the tensors go into `tensors`."""
+    import torch
+
+    if isinstance(value, _PLAIN):
+        return value
+    if isinstance(value, torch.Tensor):
+        name = names.setdefault(tensor_digest(value), path)
+        if name == path:
+            tensors[path] = value.detach().cpu().contiguous().clone()
+        return {"tensor": name}
+    if isinstance(value, Mapping):
+        return {
+            "dict": [
+                [key, _flattened(item, f"{path}.{key}" if path else str(key), tensors, names)]
+                for key, item in value.items()
+            ]
+        }
+    if isinstance(value, list | tuple):
+        kind = "tuple" if isinstance(value, tuple) else "list"
+        items = enumerate(value)
+        return {kind: [_flattened(item, f"{path}.{i}", tensors, names) for i, item in items]}
+    raise TypeError(f"{path} is {type(value).__name__}")
+
+
+def _restored(node: Any, tensors: Mapping[str, Tensor]) -> Any:
+    if not isinstance(node, dict):
+        return node
+    ((kind, value),) = node.items()
+    if kind == "tensor":
+        return tensors[value].clone()  # training in place must not reach an equal one
+    if kind == "dict":
+        return {key: _restored(item, tensors) for key, item in value}
+    items = [_restored(item, tensors) for item in value]
+    return tuple(items) if kind == "tuple" else items

@@ -1,0 +1,190 @@
+"""A kept model: predictions, uncertainty and the posterior, from raw inputs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Self
+
+import torch
+from torch import Tensor, nn
+
+from vcl_radial.errors import DataError, UserError, bad_value
+from vcl_radial.methods.base import Method
+from vcl_radial.methods.tasks import check_inputs
+from vcl_radial.nn.weights import VariationalWeights
+
+BATCH = 4096
+"""Largest number of inputs that are predicted together; predictions do not depend on it."""
+
+
+class Uncertainty(NamedTuple):
+    """The uncertainty of predictions in nats, each `[N]`; see `Model.uncertainty`."""
+
+    entropy: Tensor
+    mutual_information: Tensor
+    expected_entropy: Tensor
+
+
+class Layer(NamedTuple):
+    """The posterior of one block of weights, in groups of D: `mean` and `scale` `[groups, D]`."""
+
+    mean: Tensor
+    scale: Tensor
+
+
+class Model:
+    """A method after its last task, which predicts classes from raw inputs.
+
+    Args:
+        card: what is known of the model.
+        method: the method with the kept state.
+    """
+
+    def __init__(self, card: Mapping[str, Any], method: Method) -> None:
+        self.card, self.method = card, method
+
+    @property
+    def network(self) -> nn.Module:
+        """The network with its posterior."""
+        return self.method.network
+
+    @property
+    def tasks(self) -> Sequence[str]:
+        """The names of the tasks in order."""
+        return [task["name"] for task in self.card["tasks"]]
+
+    @property
+    def classes(self) -> Sequence[Sequence[str]]:
+        """The names of the outputs of every head, in order."""
+        return list(self.card["heads"])
+
+    @property
+    def posterior(self) -> dict[str, Layer]:
+        """Mean and scale of the weights by the layer's name; empty for point estimates."""
+        layers = {}
+        for name, module in self.network.named_modules():
+            if isinstance(module, VariationalWeights) and module.all_in_blocks:
+                for number, block in enumerate(module.posterior_blocks()):
+                    parts = block.mean.detach(), block.posterior.scale.detach()
+                    layers[f"{name}.{number}"] = Layer(*parts)
+        return layers
+
+    def to(self, device: str | torch.device) -> Self:
+        """Compute on another device from now on; returns this model."""
+        state = self.method.state_dict()
+        self.network.to(device)
+        self.method.load_state_dict(state)
+        return self
+
+    def predict(self, x: Any, task: int | str | None = None) -> Tensor:
+        """The predictive p(y | x), probabilities `[N, C]`.
+
+        Args:
+            x: raw inputs `[N, ...]`, an array or a tensor of any real dtype; for a task of permuted
+                pixels, in the order of the task.
+            task: number (from 0) or name of the task; None: `infer` finds it for every input.
+
+        Raises:
+            UserError: there is no such task.
+            DataError: the inputs have another shape, or are not finite.
+        """
+        if task is None and len(self.card["heads"]) > 1:
+            probs = torch.stack([self.predict(x, number) for number in range(len(self.tasks))])
+            return probs[_least_uncertain(probs), torch.arange(probs.shape[1])]
+        number = None if task is None else self._number(task)
+        parts = [
+            self.method.predict(part, self._head(number), number=number).exp()
+            for part in self._batches(x)
+        ]
+        return torch.cat(parts)
+
+    def infer(self, x: Any) -> Tensor:
+        """The task (from 0) of every input `[N]`: that of the head of the least entropy."""
+        tasks = range(len(self.tasks))
+        return _least_uncertain(torch.stack([self.predict(x, task) for task in tasks]))
+
+    def draws(
+        self, x: Any, samples: int | None = None, seed: int | None = None, task: int | str = 0
+    ) -> Tensor:
+        """Outputs `[S, N, C]` under draws of the weights that depend on the seed alone."""
+        number = self._number(task)
+        with torch.no_grad(), self.method.using(self.method.predictor(number)):
+            outputs = [
+                self.method.draws(part, self._head(number), samples=samples, seed=seed)
+                for part in self._batches(x)
+            ]
+        return torch.cat(outputs, 1)
+
+    def uncertainty(self, x: Any, task: int | str = 0) -> Uncertainty:
+        """How uncertain the predictions of a task are, in nats.
+
+            entropy H(E_s p_s),  expected entropy E_s H(p_s),  mutual information: their difference
+
+        with p_s the class probabilities under draw s of the weights.
+        """
+        log_p = self.method.likelihood.logits(self.draws(x, task=task)).log_softmax(-1)
+        mean = log_p.logsumexp(0) - math.log(len(log_p))
+        total, expected = _entropy(mean), _entropy(log_p).mean(0)
+        return Uncertainty(total, (total - expected).clamp_min(0), expected)
+
+    def log_prob(self, x: Any, y: Any, task: int | str | None = None) -> Tensor:
+        """Return log p(y | x) of classes y `[N]`, numbers of the head's outputs; `[N]` in nats.
+
+        Raises:
+            DataError: y has another shape or holds no numbers of outputs.
+        """
+        probs, labels = self.predict(x, task), torch.as_tensor(y).to(self.method.device)
+        outputs = probs.shape[1]
+        if labels.shape != probs.shape[:1] or labels.is_floating_point():
+            raise DataError(f"must be {len(probs)} whole numbers, one for each input", at="y")
+        if len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < outputs:
+            raise DataError(f"must be numbers of outputs from 0 to {outputs - 1}", at="y")
+        return probs.gather(1, labels.long()[:, None])[:, 0].log()
+
+    def _number(self, task: int | str) -> int:
+        names = self.tasks
+        if isinstance(task, str) and task in names:
+            return names.index(task)
+        if isinstance(task, int) and 0 <= task < len(names):
+            return task
+        raise bad_value("task", task, f"is none of 0 to {len(names) - 1}, or {', '.join(names)}")
+
+    def _head(self, task: int | None) -> int:
+        return 0 if task is None else self.card["tasks"][task]["head"]
+
+    def _batches(self, x: Any) -> Sequence[Tensor]:
+        """The inputs as the network takes them, in batches."""
+        shape, scaling = tuple(self.card["input"]["shape"]), self.card["input"]["scaling"]
+        if scaling is None:
+            raise UserError(
+                "this model does not know how its stream made inputs of raw data: predict with "
+                "model.method"
+            )
+        try:
+            raw = torch.as_tensor(x)
+        except (TypeError, ValueError, RuntimeError):
+            raise DataError("must be an array of numbers", at="x") from None
+        each = tuple(raw.shape[1:])
+        fits = len(shape) == 1 and raw.ndim > 1 and math.prod(each) == shape[0]
+        if not len(raw.shape) or not (fits or shape in (each, (1, *each))):
+            raise DataError(f"has shape {list(raw.shape)}, not [N, {str([*shape])[1:]}", at="x")
+        if raw.is_complex():
+            raise DataError("must be real numbers", at="x")
+        m, s = scaling
+
+        def prepared(part: Tensor) -> Tensor:
+            part = part.to(self.method.device).float()
+            check_inputs(part, "x")
+            return part.sub(m).div(s).reshape(len(part), *shape)
+
+        return [prepared(part) for part in raw.split(BATCH)]
+
+
+def _entropy(log_p: Tensor) -> Tensor:
+    return -(log_p.exp() * log_p.clamp_min(-1e4)).sum(-1)
+
+
+def _least_uncertain(probs: Tensor) -> Tensor:
+    """The index of the head of the least entropy `[N]`, from probabilities `[T, N, C]`."""
+    return _entropy(probs.log()).argmin(0)

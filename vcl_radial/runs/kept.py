@@ -1,0 +1,63 @@
+"""Keep the model of a finished run in its folder, and load it again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vcl_radial.config import outside
+from vcl_radial.errors import DataError, VclRadialError
+from vcl_radial.models import format as files
+from vcl_radial.runs.environment import loaded
+from vcl_radial.runs.folder import RunFolder, write_atomically
+
+if TYPE_CHECKING:
+    from vcl_radial.models.model import Model
+    from vcl_radial.runs.track import AnyTrack
+    from vcl_radial.runs.training import Training
+
+
+def keep(track: AnyTrack, folder: RunFolder[Any], training: Training) -> None:
+    """Write the model of a run that ends, if its track keeps one.
+
+    Raises:
+        UserError: a file cannot be written.
+    """
+    model = track.kept_model(training)
+    if model is None:
+        return
+    card, state = model
+    about = {"track": track.name, "spec": folder.run.settings(), "commit": loaded()}
+    try:
+        contents = files.encode(state, about | card)
+    except TypeError as error:  # the state of a user's method may hold anything
+        print(f"{folder.path}: no model is kept, as its state is no plain data ({error})")
+        return
+    for name, content in contents.items():
+        write_atomically(folder.path / name, content)
+
+
+def load(folder: str | Path, *, trust: bool = False) -> Model:
+    """Load the model that a finished run keeps in its folder.
+
+    Args:
+        folder: the folder of a run, which may have been moved.
+        trust: whether a user's classes and functions that the model names may be imported.
+
+    Raises:
+        UserError: the folder has no model.
+        DataError: a file is damaged, foreign or of a newer version, or names code from outside.
+    """
+    from vcl_radial.runs import tracks
+
+    path = Path(folder)
+    card, state = files.decode(path)
+    try:
+        with outside.consent(trust), outside.named_by(path / files.CARD):
+            track = tracks.from_tables(card["spec"])
+            return track.restored_model(track.validated(card["spec"]), card, state)
+    except VclRadialError:
+        raise
+    except Exception as error:  # a card of the right checksum can still be made by hand
+        reason = " ".join(str(error).split())[:150]
+        raise DataError(f"does not fit the code as it is now ({reason})", at=path) from error

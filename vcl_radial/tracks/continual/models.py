@@ -1,0 +1,64 @@
+"""The model that a run on a task sequence keeps, and its way back from the folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from vcl_radial.data.streams import TensorStream
+from vcl_radial.models.model import Model
+from vcl_radial.tracks.continual.methods import by_avalanche, method_of
+from vcl_radial.tracks.continual.networks import make_network
+from vcl_radial.tracks.continual.progress import TaskRun
+from vcl_radial.tracks.continual.settings import Run
+from vcl_radial.tracks.continual.training import task_seed
+from vcl_radial.training.seeds import drawing_from
+
+POINTS = ("buffer", "coreset")
+"""Keys of a state that hold training points."""
+
+
+def kept(training: TaskRun) -> tuple[dict[str, Any], dict[str, Any]] | None:
+    """The card and the state of a finished run; None where Avalanche's loop trained it."""
+    if by_avalanche(training.recipe):
+        return None
+    stream, state = training.stream, training.trainer.states[-1]
+    tasks = range(stream.n_tasks)
+    names = stream.class_names or tuple(tuple(map(str, classes)) for classes in stream.task_classes)
+    heads: list[list[str]] = []
+    for task in tasks:
+        if stream.task_label(task) == len(heads):
+            heads.append([str(number) for number in range(stream.n_classes)])
+        for label, name in zip(stream.task_classes[task], names[task], strict=True):
+            heads[stream.task_label(task)][label] = name
+    card = {
+        "input": {"shape": list(stream.x.shape[1:]), "scaling": stream.scaling},
+        "tasks": [{"name": stream.task_names[t], "head": stream.task_label(t)} for t in tasks],
+        "heads": heads,
+        "multi_head": stream.multi_head,
+        "training_points": sum(len(state[key][0]) for key in POINTS if state.get(key)),
+    }
+    return card, state
+
+
+def restored(run: Run, card: Mapping[str, Any], state: dict[str, Any]) -> Model:
+    """The model of a folder; the method is made as at the start of the run, without its data.
+
+    Raises:
+        UserError: the method cannot be made, or the state does not fit it.
+    """
+    outputs, shape = len(card["heads"][0]), card["input"]["shape"]
+    empty = TensorStream(
+        name=run.benchmark,
+        x=torch.zeros(1, *shape),
+        y=torch.zeros(1, dtype=torch.int64),
+        **dict.fromkeys(("train", "validation", "test", "task_names", "task_classes"), ()),
+        n_classes=outputs,
+        multi_head=card["multi_head"],
+    )
+    with drawing_from(task_seed(run.seed, 0), torch.device("cpu")):
+        method = method_of(run.recipe, make_network(empty, run.recipe))
+    method.load_state_dict(state)
+    return Model(card, method)
