@@ -68,6 +68,45 @@ def test_uncertainty_adds_up_and_probabilities_sum_to_one(tmp_path):
     assert all((layer.scale > 0).all() for layer in model.posterior.values())
 
 
+def test_without_a_task_each_input_has_the_uncertainty_of_its_inferred_task(tmp_path):
+    model = vr.load(kept(tmp_path))
+    x = load_dataset("digits").test_x[:20]
+    tasks = model.infer(x)
+    for part, inferred in enumerate(model.uncertainty(x)):
+        for row, task in enumerate(tasks.tolist()):
+            assert inferred[row] == model.uncertainty(x, task)[part][row]
+    with fails("task", len(model.tasks) - 1):
+        model.draws(x)
+
+
+def test_one_head_needs_no_task(tmp_path):
+    model = vr.load(kept(tmp_path, benchmark=SINGLE_HEAD))
+    x = load_dataset("digits").test_x[:20]
+    assert torch.equal(model.draws(x), model.draws(x, task=0))
+
+
+def test_a_read_only_folder_that_was_moved_loads(tmp_path):
+    path = shutil.copytree(kept(tmp_path / "out", "naive"), tmp_path / "moved")
+    shutil.rmtree(tmp_path / "out")
+    for file in (*path.iterdir(), path):
+        file.chmod(0o555)
+    assert vr.load(path).tasks
+    path.chmod(0o755)
+
+
+def test_foreign_tensors_and_a_card_that_is_none_are_refused(tmp_path):
+    path = kept(tmp_path, "naive")
+    (path / files.TENSORS).write_bytes(b"PK")
+    with data_fails(path / files.TENSORS):
+        vr.load(path)
+    (path / files.TENSORS).unlink()
+    with data_fails(path / files.TENSORS):
+        vr.load(path)
+    (path / files.CARD).write_text("[]")
+    with data_fails(path / files.CARD):
+        vr.load(path)
+
+
 def test_wrong_inputs_and_tasks_are_refused(tmp_path):
     model = vr.load(kept(tmp_path, "naive"))
     with data_fails("x", "[N, 64]"):

@@ -105,10 +105,23 @@ class Model:
         return _least_uncertain(torch.stack([self.predict(x, task) for task in tasks]))
 
     def draws(
-        self, x: Any, samples: int | None = None, seed: int | None = None, task: int | str = 0
+        self,
+        x: Any,
+        samples: int | None = None,
+        seed: int | None = None,
+        task: int | str | None = None,
     ) -> Tensor:
-        """Outputs `[S, N, C]` under draws of the weights that depend on the seed alone."""
-        number = self._number(task)
+        """Outputs `[S, N, C]` under draws of the weights that depend on the seed alone.
+
+        Raises:
+            UserError: there is no such task, or none is given and there are many heads.
+            DataError: the inputs have another shape, or are not finite.
+        """
+        if task is None and len(self.card["heads"]) > 1:
+            raise bad_value(
+                "task", task, f"must be one of 0 to {len(self.tasks) - 1}: each has a head"
+            )
+        number = None if task is None else self._number(task)
         with torch.no_grad(), self.method.using(self.method.predictor(number)):
             outputs = [
                 self.method.draws(part, self._head(number), samples=samples, seed=seed)
@@ -116,13 +129,20 @@ class Model:
             ]
         return torch.cat(outputs, 1)
 
-    def uncertainty(self, x: Any, task: int | str = 0) -> Uncertainty:
-        """How uncertain the predictions of a task are, in nats.
+    def uncertainty(self, x: Any, task: int | str | None = None) -> Uncertainty:
+        """How uncertain the predictions are, in nats; without a task, that of `infer`.
 
             entropy H(E_s p_s),  expected entropy E_s H(p_s),  mutual information: their difference
 
         with p_s the class probabilities under draw s of the weights.
         """
+        if task is None and len(self.card["heads"]) > 1:
+            of_tasks = [self.uncertainty(x, number) for number in range(len(self.tasks))]
+            best = self.infer(x)
+            columns = torch.arange(len(best))
+            return Uncertainty(
+                *(torch.stack(p)[best, columns] for p in zip(*of_tasks, strict=True))
+            )
         log_p = self.method.likelihood.logits(self.draws(x, task=task)).log_softmax(-1)
         mean = log_p.logsumexp(0) - math.log(len(log_p))
         total, expected = _entropy(mean), _entropy(log_p).mean(0)
