@@ -103,8 +103,9 @@ class _BayesLinear(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "_learned")
         return self._of_outputs(self._learned.posterior.mean[-1])
 
-    def _of_outputs(self, tensor: Tensor) -> Any:
-        return tensor.numpy()
+    def _of_outputs(self, tensor: Tensor) -> Array:
+        outputs: Array = tensor.numpy()
+        return outputs
 
     @property
     def prior_scale_(self) -> float:
@@ -143,14 +144,15 @@ class BayesLinearRegressor(RegressorMixin, _BayesLinear):  # type: ignore[misc]
         """Learn more points."""
         return self._add(X, y, again=hasattr(self, "_learned"))
 
-    def _add(self, x: ArrayLike, y: ArrayLike, *, again: bool) -> Self:
-        x, y = validate_data(self, x, y, reset=not again, y_numeric=True)
-        targets = torch.as_tensor(np.array(y, dtype=float))[:, None]
+    def _add(self, X: ArrayLike, y: ArrayLike, *, again: bool) -> Self:
+        x, numbers = validate_data(self, X, y, reset=not again, y_numeric=True)
+        targets = torch.as_tensor(np.array(numbers, dtype=float))[:, None]
         self._learn(x, targets, self._learned.sums if again else None)
         return self
 
-    def _of_outputs(self, tensor: Tensor) -> Any:
-        return tensor[0].numpy()
+    def _of_outputs(self, tensor: Tensor) -> Array:
+        outputs: Array = tensor[0].numpy()
+        return outputs
 
     def predict(self, X: ArrayLike, return_std: bool = False) -> Any:
         """Means `[n]`, and with `return_std` the standard deviations of new targets too."""
@@ -182,6 +184,7 @@ class BayesLinearClassifier(ClassifierMixin, _BayesLinear):  # type: ignore[misc
     """
 
     classes_: Array
+    _sharpness: Sharpness
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Learn inputs `[n, D]` and classes `[n]`, and nothing from before."""
@@ -191,22 +194,22 @@ class BayesLinearClassifier(ClassifierMixin, _BayesLinear):  # type: ignore[misc
         """Learn more points; `classes` may name classes that come later."""
         return self._add(X, y, classes, again=hasattr(self, "_learned"))
 
-    def _add(self, x: ArrayLike, y: ArrayLike, classes: ArrayLike | None, *, again: bool) -> Self:
-        x, y = validate_data(self, x, y, reset=not again)
-        check_classification_targets(y)
-        known = self.classes_ if again else np.unique(y)
-        every = np.unique(np.concatenate([known, y, known if classes is None else classes]))
+    def _add(self, X: ArrayLike, y: ArrayLike, classes: ArrayLike | None, *, again: bool) -> Self:
+        x, names = validate_data(self, X, y, reset=not again)
+        check_classification_targets(names)
+        known = self.classes_ if again else np.unique(names)
+        every = np.unique(np.concatenate([known, names, known if classes is None else classes]))
         before = self._learned.sums if again else None
         if before is not None:
             cross = before.cross.new_zeros(len(before.cross), len(every))
             cross[:, np.searchsorted(every, known)] = before.cross
             before = replace(before, cross=cross)
-        labels = np.searchsorted(every, y)
+        labels = np.searchsorted(every, names)
         targets = torch.eye(len(every)).double()[labels]
         self._learn(x, targets, before)
         self.classes_ = every
         self._sharpness = self._sharpness if again else Sharpness()
-        step = max(1, len(y) // POINTS)
+        step = max(1, len(names) // POINTS)
         held = self._learned.posterior.without_itself(_phi(x[::step]), targets[::step])
         self._sharpness.observe(held, torch.as_tensor(labels[::step]))
         return self

@@ -198,7 +198,7 @@ class Model:
             check_inputs(part, "x")
             return part.sub(m).div(s).reshape(len(part), *shape)
 
-        return [prepared(part) for part in raw.split(BATCH)]
+        return [prepared(part) for part in torch.split(raw, BATCH)]
 
 
 def _entropy(log_p: Tensor) -> Tensor:

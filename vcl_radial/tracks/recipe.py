@@ -150,6 +150,12 @@ class MethodRecipe(Settings):
         """Whether the first prior is not N(0, prior_scale^2 I) with one number for all weights."""
         return self.prior != "gaussian" or not isinstance(self.prior_scale, float)
 
+    @property
+    def one_prior_scale(self) -> float:
+        """`prior_scale` of a method without a posterior of weights, which has one number."""
+        assert isinstance(self.prior_scale, float)  # `check_posterior`
+        return self.prior_scale
+
     def check_posterior(self) -> None:
         """Check that the family exists, and that the keys are for it.
 

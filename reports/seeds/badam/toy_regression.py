@@ -195,7 +195,7 @@ class Laplace(LaneMethod):
         """Predict by the network linearised about its weights."""
         network, tau = lane_network(self.lanes, 0), float(self.noise.mean)
         weights = sum(p.numel() for p in network.parameters())
-        precision = torch.eye(weights, dtype=torch.float64) / self.job.recipe.prior_scale**2
+        precision = torch.eye(weights, dtype=torch.float64) / self.job.recipe.one_prior_scale**2
         for _, J in jacobians(network, self.slices[0].x[0]):
             precision.addmm_(J.T, J, alpha=tau)
         root = torch.linalg.cholesky(precision)
@@ -228,7 +228,7 @@ def predict_by_vadam(job: Job, initial_noise: float) -> Mixture:
     with seeded_rng(derived(seed, "training"), torch.device("cpu")):
         network = GaussianNetwork(
             lane.method.network,
-            prior_scale=job.recipe.prior_scale,
+            prior_scale=job.recipe.one_prior_scale,
             initial_noise=initial_noise,
         )
         noise = NoisePrecision(data.points, (job.recipe.noise_shape, job.recipe.noise_rate))

@@ -43,7 +43,7 @@ def line_figure(
     labels: tuple[str, str],
     *,
     references: Sequence[Curve] = (),
-    scale: Callable[[Axes, Sequence[Curve]], None] = lambda axes, curves: None,
+    scale: Callable[[Axes, Sequence[Curve]], object] = lambda axes, curves: None,
 ) -> Figure:
     """Draw curves in the styles of their methods, with one legend for all panels.
 

@@ -54,7 +54,11 @@ def restored(run: Run, card: Mapping[str, Any], state: dict[str, Any]) -> Model:
         name=run.benchmark,
         x=torch.zeros(1, *shape),
         y=torch.zeros(1, dtype=torch.int64),
-        **dict.fromkeys(("train", "validation", "test", "task_names", "task_classes"), ()),
+        train=(),
+        validation=(),
+        test=(),
+        task_names=(),
+        task_classes=(),
         n_classes=outputs,
         multi_head=card["multi_head"],
     )

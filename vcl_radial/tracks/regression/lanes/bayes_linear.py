@@ -47,7 +47,7 @@ class Lanes(LaneMethod):
         Learner.__init__(self, job)
         weights = job.x.shape[-1] + 1
         self._posteriors = [
-            _Posterior(NormalGamma.prior(weights, r.prior_scale, r.noise_shape, r.noise_rate))
+            _Posterior(NormalGamma.prior(weights, r.one_prior_scale, r.noise_shape, r.noise_rate))
             for r in job.recipes
         ]
         self._trained: list[int] = []
