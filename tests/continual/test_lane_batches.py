@@ -65,7 +65,8 @@ def test_a_batch_ends_with_the_folders_that_its_runs_have_alone(alone, tmp_path,
         folder = RunFolder(tmp_path, run)
         assert environment(run, tmp_path) == environment(run, alone)
         written = {path.name for path in folder.path.iterdir()}
-        assert written == {*run.result_files, "layers.csv", "done"}
+        model = {"model.json", "model.safetensors"}
+        assert written == {*run.result_files, *model, "layers.csv", "done"}
         assert folder.fault() is None
         assert_same_scores(run, tmp_path, alone)
 

@@ -64,7 +64,7 @@ def test_uncertainty_adds_up_and_probabilities_sum_to_one(tmp_path):
     assert model.classes[1] == ["2", "3"]
     y = torch.zeros(20, dtype=torch.int64)
     assert torch.equal(model.log_prob(x, y, 1), model.predict(x, 1)[:, 0].log())
-    assert model.draws(x, 3, 7).shape == (3, 20, 2)
+    assert model.draws(x, 3, 7, 1).shape == (3, 20, 2)
     assert all((layer.scale > 0).all() for layer in model.posterior.values())
 
 

@@ -352,7 +352,7 @@ def test_curves_are_drawn_through_their_means_with_errors_over_seeds(means):
     assert [axes.get_title("left") for axes in figure.axes] == ["AUC (%)", "Accuracy (%)"]
     for axes, name in zip(figure.axes, ("auc", "accuracy"), strict=True):
         radial = ranked(means).query(f'metric == "{name}" and method == "radial-vcl"')
-        (line,) = (c for c in axes.containers if c.get_label() == "radial-vcl, by MI")
+        (line,) = (c for c in axes.containers if c.get_label() == "radial VCL, by MI")
         x, y = (np.asarray(values, float) for values in line.lines[0].get_data())
         np.testing.assert_array_equal(y, radial["mean"])
         np.testing.assert_allclose(x, 100 * radial["referred"])

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from vcl_radial.errors import DataError, UserError
 from vcl_radial.files import reading
-from vcl_radial.methods.carried import tensor_digest
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -100,6 +99,8 @@ def _checksum_of(card: Mapping[str, Any]) -> str:
 def _flattened(value: Any, path: str, tensors: dict[str, Tensor], names: dict[bytes, str]) -> Any:
     """The value with a name in place of each tensor; the tensors go into `tensors`."""
     import torch
+
+    from vcl_radial.methods.carried import tensor_digest
 
     if isinstance(value, _PLAIN):
         return value
