@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -59,10 +58,7 @@ def draw(figure: Figure, folder: Path) -> bytes:
     """
     try:
         if figure.draw is not None:
-            with warnings.catch_warnings():
-                # Letters that the font does not have are drawn as boxes.
-                warnings.filterwarnings("ignore", message="Glyph .* missing from")
-                figures.save(figure.draw(), folder / figure.name)
+            figures.save(figure.draw(), folder / figure.name)
         return (folder / f"{figure.name}.svg").read_bytes()
     except OSError as error:
         raise not_written(folder / figure.name, error) from None

@@ -11,8 +11,10 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.text import Text
 
 from vcl_radial.errors import DataError
+from vcl_radial.reporting.figures.fonts import families, letters, report_missing
 from vcl_radial.reporting.figures.style import QUIET_INK, SMALL_SIZE, TEXT_SIZE, TITLE_SIZE
 
 _LINE = 1.3 / 72.0
@@ -78,6 +80,8 @@ def finish(
     for legend in figure.legends:  # otherwise it would move when the file is cropped
         legend.set_bbox_to_anchor((0.0, 0.0, 1.0, 1.0), figure.transSubfigure)
     _header(figure, width, height, title, notes, key)
+    texts = [text for text in figure.findobj(Text) if isinstance(text, Text)]
+    report_missing((text.get_text() for text in texts), families())
 
 
 def _header(
@@ -91,8 +95,8 @@ def _header(
     """Write the header above the panels; files are cropped, so the figure need not grow."""
     y = 1.0
     if key:
-        letters = max(len(str(artist.get_label())) for artist in key)
-        per_line = max(1, int(max(width, _NARROWEST) / (0.5 + letters * TEXT_SIZE * _LETTER / 72)))
+        longest = max(letters(str(artist.get_label())) for artist in key)
+        per_line = max(1, int(max(width, _NARROWEST) / (0.5 + longest * TEXT_SIZE * _LETTER / 72)))
         legend = figure.legend(
             handles=list(key),
             loc="lower left",
@@ -129,7 +133,8 @@ def balanced_per_line(count: int, most: int) -> int:
 
 def wrap(text: str, inches: float, size: float) -> list[str]:
     """Break a text into lines that fit into a width, if possible at spaces and hyphens."""
-    return textwrap.wrap(text, max(4, int(inches * 72.0 / (_LETTER * size))))
+    room = inches * 72.0 / (_LETTER * size) * len(text) / (letters(text) or 1.0)
+    return textwrap.wrap(text, max(4, int(room)))
 
 
 def panel_title(axes: Axes, text: str, inches: float) -> None:
@@ -180,7 +185,7 @@ def label_columns(axes: Axes, places: Sequence[float], names: Sequence[str], wid
     """
     step = math.ceil(_NARROWEST_COLUMN / width)
     places, names = ([*items[:-step:step], items[-1]] for items in (list(places), list(names)))
-    slanted = any(len(n) * SMALL_SIZE * _LETTER / 72.0 > width for n in names if "\n" not in n)
+    slanted = any(letters(n) * SMALL_SIZE * _LETTER / 72.0 > width for n in names if "\n" not in n)
     if slanted:
         names = [name.replace("\n", " ") for name in names]
     axes.set_xticks(places, names)

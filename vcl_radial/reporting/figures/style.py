@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from vcl_radial.files import atomic
+from vcl_radial.reporting.figures.fonts import families
 
 INK = "#1a1a1a"
 QUIET_INK = "#5c5c5c"
@@ -30,8 +32,6 @@ TEXT_SIZE = 8.0
 SMALL_SIZE = 7.0
 
 _LOOK: dict[Any, Any] = {
-    "font.family": "sans-serif",
-    "font.sans-serif": ["DejaVu Sans"],  # shipped with matplotlib: the same on every machine
     "font.size": TEXT_SIZE,
     "text.color": INK,
     "text.parse_math": False,  # names of methods are not formulas
@@ -179,9 +179,11 @@ def relative_luminance(colour: tuple[float, float, float]) -> float:
 @contextmanager
 def house_style() -> Iterator[None]:
     """Use the style of the suite inside, independent of the user's matplotlib settings."""
-    with mpl.rc_context():
+    with mpl.rc_context(), warnings.catch_warnings():
+        # `fonts.report_missing` prints one line about all letters.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
         mpl.rcdefaults()
-        mpl.rcParams.update(_LOOK)
+        mpl.rcParams.update(_LOOK | {"font.family": families()})
         yield
 
 
