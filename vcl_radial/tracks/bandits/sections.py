@@ -25,7 +25,7 @@ from vcl_radial.reporting.blocks import (
 )
 from vcl_radial.reporting.figures.drawing import Curve, to_csv
 from vcl_radial.reporting.figures.lines import line_figure, mean_curves
-from vcl_radial.reporting.published import Value, Values, value_table
+from vcl_radial.reporting.mean_table import Value, Values, mean_table
 from vcl_radial.reporting.scores import at_the_end, scores_table
 from vcl_radial.reporting.sections import settings
 from vcl_radial.runs.track import FinishedRun
@@ -134,7 +134,8 @@ def make_table(games: pd.DataFrame, name: str) -> Table:
         ),
         column("optimum", "optimal reward", 0),
     ]
-    return value_table("method", [str(method) for method, _ in by_method], columns)
+    rows = {str(method): [str(method)] for method, _ in by_method}
+    return mean_table(["method"], rows, columns)
 
 
 def draw(curves: Sequence[Curve]) -> Picture:

@@ -20,7 +20,7 @@ from vcl_radial.reporting.figures.style import (
     MethodStyle,
     method_styles,
 )
-from vcl_radial.reporting.published import Value
+from vcl_radial.reporting.mean_table import Value
 from vcl_radial.tracks.regression.published import COLUMNS, theirs
 from vcl_radial.tracks.regression.tables import names, ours
 

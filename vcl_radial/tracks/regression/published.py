@@ -18,7 +18,8 @@ import pandas as pd
 
 from vcl_radial.metrics import METRICS
 from vcl_radial.reporting.blocks import Table
-from vcl_radial.reporting.published import Values, not_below, published_values, value_table
+from vcl_radial.reporting.mean_table import Values, mean_table
+from vcl_radial.reporting.published import not_below, published_values
 from vcl_radial.tracks.regression.tables import names, ours
 
 SOURCES = {
@@ -86,7 +87,8 @@ def beside(means: pd.DataFrame, source: str, metric: str) -> Table | None:
         return None
     sets = [name for name in names(means) if any(name in theirs.by_row for _, theirs in pairs)]
     title = f"{SOURCES[source]}: {METRICS[metric].heading}"
-    return value_table("set", sets, [values for pair in pairs for values in pair], title)
+    columns = [values for pair in pairs for values in pair]
+    return mean_table(["set"], {name: [name] for name in sets}, columns, title)
 
 
 def verdicts(means: pd.DataFrame) -> list[str]:

@@ -12,7 +12,7 @@ from vcl_radial.reporting.blocks import Cell, Column, Table, mean_cell
 from vcl_radial.reporting.figures.differences import corrected, paired
 from vcl_radial.reporting.figures.tables import cell_of
 from vcl_radial.reporting.figures.tables import column as score_column
-from vcl_radial.reporting.published import Value, Values, value_table
+from vcl_radial.reporting.mean_table import Value, Values, mean_table
 
 OVERLAP = 1 / 9
 """Test rows over training rows of a split."""
@@ -39,7 +39,8 @@ def ours(means: pd.DataFrame, method: str, metric: str, heading: str = "") -> Va
 def score_table(means: pd.DataFrame, metric: str) -> Table:
     """Our scores, with a row for each set and a column for each method."""
     columns = [ours(means, method, metric) for method in means["method"].unique()]
-    return value_table("set", names(means), columns, METRICS[metric].heading)
+    rows = {name: [name] for name in names(means)}
+    return mean_table(["set"], rows, columns, METRICS[metric].heading)
 
 
 def differences(scores: pd.DataFrame, method: str, reference: str) -> pd.DataFrame:

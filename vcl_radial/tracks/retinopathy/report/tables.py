@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
 import pandas as pd
@@ -10,7 +11,7 @@ import pandas as pd
 from vcl_radial.data.fundus.layouts import OTHER
 from vcl_radial.metrics import METRICS
 from vcl_radial.reporting.blocks import Cell, Column, Table
-from vcl_radial.reporting.mean_table import Score, cells, mean_table, of_metric
+from vcl_radial.reporting.mean_table import Value, Values, mean_table, metric_column, score_column
 from vcl_radial.reporting.scores import UNCERTAINTY_NAMES, main_uncertainty
 from vcl_radial.runs.track import FinishedRun
 from vcl_radial.tracks.retinopathy.report.published import PUBLISHED, SHARES, WORDS, auc
@@ -97,36 +98,51 @@ def table_1(
         beside: whether the paper's rows stand below ours; the paper has no accuracies.
         patients: whether errors over patients are shown beside those over seeds.
     """
-    shown = [
-        Score(
-            Column(f"{name}, {share:.0%}", better="higher", aside=metric == "accuracy"),
+    groups = by_method(methods, means)
+    columns = [
+        score_column(
+            f"{name}, {share:.0%}",
+            groups,
             {"metric": metric, "referred": share},
             within=patients,
+            better="higher",
+            aside=metric == "accuracy",
         )
         for metric, name in (("auc", "AUC"), ("accuracy", "accuracy"))
         for share in SHARES
     ]
-    rows: list[list[Cell | str]] = []
-    for method, runs in methods.items():
-        of_method = means[means["method"] == method]
-        by = UNCERTAINTY_NAMES.get(main_uncertainty(of_method["uncertainty"]), "")
-        rows.append([label(method, runs), by, *cells(of_method, shown)])
-        if beside and (theirs := PUBLISHED.get(runs[0].spec.method)):
+    texts: dict[str, list[Cell | str]] = {
+        method: [
+            label(method, runs),
+            UNCERTAINTY_NAMES.get(main_uncertainty(groups[method]["uncertainty"]), ""),
+        ]
+        for method, runs in methods.items()
+    }
+    title = "In % of what is kept when a share is referred"
+    ours = mean_table(["method", "by"], texts, columns, title)
+    if not beside:
+        return ours
+    rows: list[Sequence[Cell | str]] = []
+    for runs, row in zip(methods.values(), ours.rows, strict=True):
+        rows.append(row)
+        if theirs := PUBLISHED.get(runs[0].spec.method):
             aucs = [auc(theirs["method"], share) for share in SHARES]
             named = [f"paper: {theirs['name']}", "", *aucs, *[""] * len(SHARES)]
             rows.append([Cell(text, published=True) for text in named])
-    heads = [*text_columns("method", "by"), *(score.column for score in shown)]
-    return Table(heads, rows, "In % of what is kept when a share is referred")
+    return replace(ours, rows=rows)
 
 
 def balanced_accuracies(methods: Methods, means: pd.DataFrame) -> Table:
     """Balanced accuracy of the kept photographs, by the share referred."""
-    shown = [
-        Score(Column(f"{s:.0%} referred"), {"metric": "balanced_accuracy", "referred": s})
-        for s in SHARES
+    groups = by_method(methods, means)
+    columns = [
+        score_column(
+            f"{share:.0%} referred", groups, {"metric": "balanced_accuracy", "referred": share}
+        )
+        for share in SHARES
     ]
     title = "Balanced accuracy in % of what is kept"
-    return mean_table(of_methods(methods, means), ["method"], shown, title)
+    return mean_table(["method"], labels(methods), columns, title)
 
 
 def scores_table(
@@ -134,8 +150,13 @@ def scores_table(
 ) -> Table:
     """Metrics of a part, `RETINA` or `BALANCED`; sampling is left out if it moves no prediction."""
     still = not (means[means["metric"] == "sampling"]["mean"] > 0).any()
-    shown = [of_metric(n, within=patients) for n in names if not (still and n == "sampling")]
-    return mean_table(of_methods(methods, means), ["method"], shown, title)
+    groups = by_method(methods, means)
+    columns = [
+        metric_column(name, groups, within=patients)
+        for name in names
+        if not (still and name == "sampling")
+    ]
+    return mean_table(["method"], labels(methods), columns, title)
 
 
 def shift(methods: Methods, means: pd.DataFrame, trained_on: str) -> Table | None:
@@ -143,16 +164,19 @@ def shift(methods: Methods, means: pd.DataFrame, trained_on: str) -> Table | Non
     parts = [name for name, _ in graded_parts(means)]
     if "test" not in parts or len(parts) < 2:
         return None
-    shown = [
-        Score(
-            Column(trained_on if part == "test" else part, better="higher"),
+    groups = by_method(methods, means)
+    columns = [
+        score_column(
+            trained_on if part == "test" else part,
+            groups,
             {"metric": "auc", "referred": 0.0, "part": part},
             within=part != "test",
+            better="higher",
         )
         for part in parts
     ]
     title = f"AUC in %, trained on {trained_on} and tested on"
-    return mean_table(of_methods(methods, means), ["method"], shown, title)
+    return mean_table(["method"], labels(methods), columns, title)
 
 
 def shifts(method: str, means: pd.DataFrame, sets: Sequence[str]) -> Table:
@@ -168,20 +192,17 @@ def shifts(method: str, means: pd.DataFrame, sets: Sequence[str]) -> Table:
     own = means["part"] == "test"
     means = means.assign(part=means["part"].where(~own, means["data"]))
     ungraded = [part for part in means["part"].unique() if part.endswith(OTHER)]
-    columns = [(name, name, {"metric": "auc", "referred": 0.0}) for name in sets]
-    columns += [(f"{name}: OOD", name, {"metric": "ood_auc"}) for name in ungraded]
-    shown = [
-        Score(Column(head, better="higher"), {**where, "part": part}, within=False)
-        for head, part, where in columns
+    groups = {name: rows for name in sets if len(rows := means[means["data"] == name])}
+    scores = [(name, name, {"metric": "auc", "referred": 0.0}) for name in sets]
+    scores += [(f"{name}: OOD", name, {"metric": "ood_auc"}) for name in ungraded]
+    columns = [
+        score_column(heading, groups, {**where, "part": part}, within=False, better="higher")
+        for heading, part, where in scores
     ]
-    groups = {name: means[means["data"] == name] for name in sets}
-    rows = [
-        [name, *cells(group, shown), str(group["seeds"].max())]
-        for name, group in groups.items()
-        if len(group)
-    ]
-    heads = [*text_columns("trained on"), *(score.column for score in shown), "seeds"]
-    return Table(heads, rows, f"{method}: AUC in % on")
+    seeds = {name: Value(rows["seeds"].max()) for name, rows in groups.items()}
+    columns.append(Values("seeds", seeds, lambda row: 0))
+    texts = {name: [name] for name in groups}
+    return mean_table(["trained on"], texts, columns, f"{method}: AUC in % on")
 
 
 def out_of_distribution(methods: Methods, means: pd.DataFrame) -> Table | None:
@@ -189,27 +210,34 @@ def out_of_distribution(methods: Methods, means: pd.DataFrame) -> Table | None:
     detections = means[means["metric"].isin(DETECTION)]
     if detections.empty:
         return None
-    shown = [
-        Score(
-            Column(f"{part}: {METRICS[name].heading}"), {"metric": name, "part": part}, within=False
+    texts, groups = {}, {}
+    for method, runs in methods.items():
+        for by, name in UNCERTAINTY_NAMES.items():
+            if len(rows := detections.query("method == @method and uncertainty == @by")):
+                key = f"{method} by {by}"
+                texts[key], groups[key] = [label(method, runs), name], rows
+    columns = [
+        score_column(
+            f"{part}: {METRICS[name].heading}",
+            groups,
+            {"metric": name, "part": part},
+            within=False,
         )
         for part, of_part in detections.groupby("part", sort=False)
         for name in DETECTION
         if (of_part["metric"] == name).any()
     ]
-    rows = [
-        ([label(method, runs), name], group)
-        for method, runs in methods.items()
-        for by, name in UNCERTAINTY_NAMES.items()
-        if len(group := detections.query("method == @method and uncertainty == @by"))
-    ]
-    return mean_table(rows, ["method", "by"], shown)
+    return mean_table(["method", "by"], texts, columns)
 
 
-def of_methods(methods: Methods, means: pd.DataFrame) -> Iterator[tuple[list[str], pd.DataFrame]]:
-    """The label and the means of each method, for `mean_table`."""
-    for method, runs in methods.items():
-        yield [label(method, runs)], means[means["method"] == method]
+def by_method(methods: Methods, means: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """The means of each method."""
+    return {method: means[means["method"] == method] for method in methods}
+
+
+def labels(methods: Methods) -> dict[str, list[str]]:
+    """The label of each method, as the text of its row."""
+    return {method: [label(method, runs)] for method, runs in methods.items()}
 
 
 def label(method: str, runs: Sequence[FinishedRun]) -> str:
