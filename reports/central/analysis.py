@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from reports.central.runs import Comparison, compare, means
+from reports.central.runs import compare, means
 from vcl_radial.metrics.seeds import mean_and_standard_error
 
 SOFTPLUS, LOG_VARIANCE = 0.002476, 0.0498
@@ -248,8 +248,8 @@ def frontier_comparisons(points: pd.DataFrame) -> pd.DataFrame:
     lines = []
     for kind, of in points.groupby(["benchmark", "sigma", "level"]):
         for method, name in NAMES.items():
-            pair = (of[of["method"] == m] for m in ("radial-vcl", method))
-            result: Comparison = compare(*pair, "learnt")
+            radial, other = (of[of["method"] == m] for m in ("radial-vcl", method))
+            result = compare(radial, other, "learnt")
             side = result.side if result.values else "not reached by both"
             lines.append((*kind, f"radial − {name}", result, side))
     columns = ["benchmark", "sigma", "forgotten", "of", "difference", "side"]

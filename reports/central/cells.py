@@ -136,8 +136,8 @@ def cells_of(block: Block, path: Path, done: Done, *, to_count: bool = False) ->
         if "best_of" in table:
             kinds = _best(table, path, done, to_count)
         else:
-            names = (map(located, table[key]) for key in ("benchmarks", "methods"))
-            kinds = list(itertools.product(*names, settings_of(table)))
+            benchmarks, methods = (map(located, table[key]) for key in ("benchmarks", "methods"))
+            kinds = list(itertools.product(benchmarks, methods, settings_of(table)))
         cells += [
             Cell(block.name, benchmark, method, part, seed, settings)
             for part in ([parts] if isinstance(parts, str) else parts)
@@ -165,10 +165,11 @@ def _best(
         left_out = ("resplit", "stream.first_tasks")
         kept = {k: v for k, v in cell.settings.items() if k not in left_out}
         settings[text] = kept | table.get("fixed", {})
-    return [
-        (benchmark, method, settings[max(of, key=lambda text, of=of: statistics.fmean(of[text]))])
-        for (benchmark, method, _), of in scores.items()
-    ]
+    best = []
+    for (benchmark, method, _), of in scores.items():
+        means = {text: statistics.fmean(values) for text, values in of.items()}
+        best.append((benchmark, method, settings[max(means, key=means.__getitem__)]))
+    return best
 
 
 def read(folder: Path, blocks: Sequence[Block]) -> dict[Name, list[Row]]:
@@ -184,8 +185,8 @@ def rows_of(path: Path) -> list[Row]:
     """The rows of a CSV file; none without the file."""
     if not path.exists():
         return []
-    rows: list[Row] = pd.read_csv(path, dtype=str, keep_default_na=False).to_dict("records")
-    return rows
+    table = pd.read_csv(path, dtype=str, keep_default_na=False)
+    return [{str(name): text for name, text in row.items()} for row in table.to_dict("records")]
 
 
 def estimates(done: Done, queue: Path) -> Callable[[Cell], float | None]:
@@ -197,9 +198,9 @@ def estimates(done: Done, queue: Path) -> Callable[[Cell], float | None]:
     times = [(name[:3], time_of(rows)) for name, rows in done.items()]
     measured = {kind for kind, _ in times}
     for row in rows_of(queue.with_name("cost.csv")):
-        kind = row["block"], row["benchmark"], row["method"]
-        if kind not in measured:
-            times.append((kind, float(row["seconds"])))
+        of_row = row["block"], row["benchmark"], row["method"]
+        if of_row not in measured:
+            times.append((of_row, float(row["seconds"])))
     seconds_of: dict[Name, list[float]] = defaultdict(list)
     for kind, seconds in times:
         for part in (kind, kind[1:], kind[1:2]):

@@ -54,8 +54,8 @@ from vcl_radial.posteriors.radial import radial_noise
 
 def gaussian_draws(q: Posterior, n: int, generator: torch.Generator | None = None) -> Tensor:
     """N(0, 1) noise `[n, ..., D]`, at the size that the family gives to one weight."""
-    like = {"dtype": q.mean.dtype, "device": q.mean.device}
-    normal = torch.randn((n, *q.mean.shape), generator=generator, **like)
+    shape, like = (n, *q.mean.shape), q.mean
+    normal = torch.randn(shape, generator=generator, dtype=like.dtype, device=like.device)
     return normal / q.scale_for_weight_noise(1.0, q.group_size)
 
 

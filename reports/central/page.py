@@ -18,6 +18,7 @@ from reports.central import analysis, replicates
 from reports.central.cells import Block, Done, blocks_of, read
 from reports.central.runs import Comparison, means, runs, status
 from vcl_radial.cli.arguments import Parser
+from vcl_radial.metrics.seeds import mean_and_standard_error
 from vcl_radial.reporting.blocks import with_spread
 from vcl_radial.reporting.figures.drawing import Curve, key_line, line, logarithmic, mark, sheet
 from vcl_radial.reporting.figures.style import QUIET_INK, MethodStyle, method_styles, save
@@ -35,10 +36,11 @@ def shown(table: pd.DataFrame) -> str:
     """A table in Markdown: a mean with its error in one cell, numbers with two decimals."""
     columns = [name for name in table if not str(name).endswith(" ±")]
     numeric = {name for name in columns if pd.api.types.is_numeric_dtype(table[name])}
-    lines = [columns, ["---:" if name in numeric else "---" for name in columns]]
+    lines = [[str(name) for name in columns]]
+    lines.append(["---:" if name in numeric else "---" for name in columns])
     for row in table.to_dict("records"):
         lines.append([_text(row[name], row.get(f"{name} ±"), str(name)) for name in columns])
-    return "\n".join(f"| {' | '.join(map(str, cells))} |" for cells in lines)
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
 def _text(value: Any, error: float | None, name: str) -> str:
@@ -102,8 +104,8 @@ def start_lines(table: pd.DataFrame) -> pd.DataFrame:
         heads = {head: of[of["benchmark"] == name] for name, head in HEADS.items()}
         line["seeds"] = ", ".join(dict.fromkeys(str(len(runs)) for runs in heads.values()))
         for head, these in heads.items():
-            spread = with_spread(these["accuracy"].mean(), these["accuracy"].sem(), 1)
-            line[f"{head}: accuracy (%)"] = spread
+            mean, error = mean_and_standard_error(these["accuracy"])
+            line[f"{head}: accuracy (%)"] = with_spread(mean, error, 1)
             line["learnt" + " " * (head == "one head")] = f"{these['learnt'].mean():.1f}"
             line["forgotten" + " " * (head == "one head")] = f"{these['forgotten'].mean():z.1f}"
         lines.append(line)
@@ -266,8 +268,8 @@ def picture(points: pd.DataFrame) -> Figure:
             axes.set_xlabel("initial sigma (equal noise: of a weight)")
             axes.set_xlim(0.0009, 0.11)
             logarithmic(axes, "x")
-            low, high = axes.get_ylim()
-            axes.set_ylim(low, high + 0.12 * (high - low))  # room for the marks
+            bottom, top = axes.get_ylim()
+            axes.set_ylim(bottom, top + 0.12 * (top - bottom))  # room for the marks
             texts = ("softplus(−6)", "exp(−3)") if score == "accuracy" else ("", "")
             mark(axes, analysis.SOFTPLUS, texts[0])
             mark(axes, analysis.LOG_VARIANCE, texts[1], ha="right")

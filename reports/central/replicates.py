@@ -58,7 +58,8 @@ def orders(table: pd.DataFrame) -> pd.DataFrame:
     lines = []
     for kind, of in table.groupby(["benchmark", "sigma"]):
         for name, methods in PAIRS.items():
-            result = compare(*(of[of["method"] == method] for method in methods))
+            first, second = (of[of["method"] == method] for method in methods)
+            result = compare(first, second)
             above = sum(value > 0 for value in result.values)
             same = f"{above} of {len(result.values)}"
             lines.append((*kind, name.partition(", ")[2], result, result.side, same))

@@ -27,7 +27,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import pandas as pd
-from cells import (
+
+from reports.central.cells import (
     NAMED,
     PAPERS,
     Block,
@@ -42,7 +43,6 @@ from cells import (
     rows_of,
     time_of,
 )
-
 from reports.papers.analysis import Setting
 from reports.papers.compute import compute
 from vcl_radial.data.data_files import DATA_VARIABLE, user_root
@@ -61,7 +61,7 @@ OF_TASKS = "accuracy", "nll", "sampling"
 OF_LAYERS = "moved", "noise", "units_at_rest"
 OF_PHOTOGRAPHS = "auc", "accuracy", "auprc", "nll", "ece", "calibration_error", "sampling"
 
-Number = tuple[Any, Any, str, float]
+Number = tuple[Any, Any, str, float | None]
 """After a task, of a task or a layer, metric and value."""
 
 

@@ -1,7 +1,6 @@
 """The queue carries out what is left, loses nothing that is done, and says what it knows."""
 
 import gzip
-import importlib
 import math
 import signal
 import tomllib
@@ -10,6 +9,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from reports.central import cells, run_queue
 from reports.papers.catalogue import figures
 from vcl_radial.runs import catalogue, environment, planning, runner
 from vcl_radial.runs.attempt import RunOutcome
@@ -95,16 +95,9 @@ seeds = [1]
 
 
 @pytest.fixture
-def cells(monkeypatch):
-    monkeypatch.syspath_prepend(str(PAGE))
-    return importlib.import_module("cells")
-
-
-@pytest.fixture
-def queue(cells, monkeypatch):
-    module = importlib.import_module("run_queue")
+def queue(monkeypatch):
     monkeypatch.setattr(environment, "loaded", lambda: "0123456789ab")
-    return module
+    return run_queue
 
 
 @pytest.fixture
@@ -279,7 +272,7 @@ def test_the_best_point_of_every_search_is_run_on_the_whole_stream(call, tmp_pat
     assert len(set(t.settings)) == 2
 
 
-def test_the_points_of_a_search_are_those_of_a_sobol_sequence(cells):
+def test_the_points_of_a_search_are_those_of_a_sobol_sequence():
     space = {"grouping": ["layer", "unit"], "rate": {"low": 1e-3, "high": 1e1}}
     points = cells.sobol(space, 24, 3)
     assert points == cells.sobol(space, 32, 3)[:24]
@@ -337,7 +330,7 @@ def test_blocks_can_be_run_by_name(call, tmp_path, capsys):
 
 
 @pytest.mark.slow
-def test_every_cell_of_the_page_can_be_run(cells, monkeypatch):
+def test_every_cell_of_the_page_can_be_run(monkeypatch):
     """Benchmarks, methods, keys and values are there, whatever a block's runs are."""
     path = PAGE / "queue.toml"
     assert tomllib.loads(path.read_text())
