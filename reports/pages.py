@@ -23,6 +23,7 @@ from jinja2.sandbox import SandboxedEnvironment
 
 from reports.central import page as central
 from reports.family import Family
+from reports.method_table import method_table
 from reports.methods.table import methods_by_track
 from reports.papers import catalogue
 from reports.price import page as price
@@ -34,7 +35,7 @@ from vcl_radial.metrics.bimodality import bimodality_gap_fraction
 from vcl_radial.metrics.printed_likelihood import log_likelihood_over_points
 from vcl_radial.metrics.seeds import sign_test
 from vcl_radial.reporting import markdown
-from vcl_radial.reporting.blocks import Claim, claims_table
+from vcl_radial.reporting.blocks import Claim, claims_table, size
 from vcl_radial.reporting.provenance import origin
 from vcl_radial.reporting.rows import Rows, p_value
 from vcl_radial.runs.folder import write_atomically
@@ -53,12 +54,14 @@ def _claims(claims: Sequence[Mapping[str, Any]]) -> str:
 FUNCTIONS: dict[str, Any] = {
     "NATS": verdicts.NATS,
     "POINTS_OF_ACCURACY": verdicts.POINTS_OF_ACCURACY,
+    "method_table": method_table,
     "methods_by_track": methods_by_track,
     "log_likelihood_over_points": log_likelihood_over_points,
     "verdict_of_difference": verdicts.verdict_of_difference,
     "verdict_of_statement": verdicts.verdict_of_statement,
     "p_value": p_value,
     "side": verdicts.side,
+    "size": size,
     "bimodality_gap_fraction": bimodality_gap_fraction,
     "lenet": Architecture.of,
     "papers": catalogue.pages,

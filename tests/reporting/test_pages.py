@@ -139,9 +139,17 @@ def test_long_tables_become_wide_ones_with_every_value(tmp_path: Path):
     wide = Rows.read(path).wide()
     assert wide.values("rmse") == [1.0, 3.0]
     assert wide.mean("nll") == "2.0"
+    assert Rows.read(path).wide(keys=["set", "split"]).count() == 2
     path.write_text("set,metric,value\na,rmse,1\na,rmse,2\n")
     with pytest.raises(UserError, match="twice"):
         Rows.read(path).wide()
+
+
+def test_rows_are_averaged_by_their_keys(tmp_path: Path):
+    path = tmp_path / "runs.csv"
+    path.write_text("method,seed,part,nll\na,0,x,1\na,0,y,3\na,1,x,4\na,1,y,6\n")
+    averaged = Rows.read(path).averaged("method", "seed")
+    assert averaged.values("nll") == [2.0, 5.0]
 
 
 def test_tests_over_streams_are_told_apart_by_the_corrected_p_and_the_sign(tmp_path: Path):

@@ -71,14 +71,22 @@ class Rows:
             raise DataError(f"no row has {selection}", self.name)
         return replace(self, table=table, name=f"{self.name} ({selection})")
 
-    def wide(self, names: str = "metric", values: str = "value") -> Rows:
+    def wide(
+        self, names: str = "metric", values: str = "value", keys: Sequence[str] | None = None
+    ) -> Rows:
         """Pivot rows of one value each into rows with a column per name.
+
+        Args:
+            names: the column of names.
+            values: the column of values.
+            keys: the columns that tell the new rows apart; by default all others.
 
         Raises:
             DataError: there is no such column, or a value is there twice.
         """
         self._column(names), self._column(values)
-        keys = [column for column in self.table if column not in (names, values)]
+        if keys is None:
+            keys = [column for column in self.table if column not in (names, values)]
         # A pivot drops rows with an empty value in one of these columns.
         filled = self.table.astype(dict.fromkeys(keys, object)).fillna(dict.fromkeys(keys, ""))
         try:
@@ -86,6 +94,17 @@ class Rows:
         except ValueError:
             raise DataError(f"a {values} is there twice", self.name) from None
         return replace(self, table=table)
+
+    def averaged(self, *keys: str) -> Rows:
+        """One row for each value of the keys, with the means of all columns of numbers.
+
+        Raises:
+            DataError: there is no such column.
+        """
+        for key in keys:
+            self._column(key)
+        means = self.table.groupby(list(keys), sort=False).mean(numeric_only=True)
+        return replace(self, table=means.reset_index())
 
     def values(self, column: str) -> list[float]:
         """The numbers of a column.
