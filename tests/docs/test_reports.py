@@ -1,5 +1,6 @@
 """Every page of reports/ is what its files make: no number on it was typed."""
 
+import re
 from pathlib import Path
 
 import pandas as pd
@@ -16,8 +17,11 @@ REPORTS = ROOT / "reports"
 MOST_BYTES = 15_000_000
 """Of all files together."""
 
-MOST_WORDS = 600
+FEWEST_WORDS, MOST_WORDS = 100, 600
 """Of a page before what it folds: a reader has three minutes."""
+
+WITHOUT_A_PICTURE = {"methods", "published"}
+"""Pages whose table is their picture."""
 
 
 def test_every_page_is_as_its_template_and_its_rows_make_it():
@@ -35,7 +39,9 @@ def test_a_page_asks_and_answers_before_what_it_folds(page):
     head, *folded = page.read_text().split("<details>")
     assert "**Question.**" in head
     assert "**Answer.**" in head
-    assert len(head.split()) <= MOST_WORDS
+    assert FEWEST_WORDS <= len(head.split()) <= MOST_WORDS
+    assert head.count("![") == (page.parent.name not in WITHOUT_A_PICTURE)
+    assert len(re.findall(r"^\| ?:?---", head, re.MULTILINE)) == 1
     assert "".join(folded).count("</details>") == len(folded)
 
 

@@ -53,7 +53,12 @@ def page(rows: Sequence[Row], behind: Sequence[str], seconds: float, cpu: float)
     lines = [
         "# What happens when something goes wrong",
         "",
-        f"{held:,} of {cases:,} cases held. Each row is a kind of fault, done to small runs and "
+        "**Question.** Is anything lost when a run or a sweep is killed, a disk is full, a file is "
+        "damaged or a setting makes no sense?",
+        "",
+        f"**Answer.** {'No' if held == cases else 'Yes'}: {held:,} of {cases:,} cases held.",
+        "",
+        "Each row is a kind of fault, done to small runs and "
         "sweeps at moments drawn at random; a case has held if all of what must hold did. *The "
         "same* means the same bytes as those of a command that nothing happened to, in "
         f"{', '.join(f'`{name}`' for name in RESULTS)}, with no stray file beside them.",
@@ -73,12 +78,12 @@ def page(rows: Sequence[Row], behind: Sequence[str], seconds: float, cpu: float)
         lines += [
             f"- `{row.name}`: and {len(row.lost) - 10} more" for row in rows if len(row.lost) > 10
         ]
-    lines += ["", "## Where these figures came from", "", *behind]
+    lines += ["", "<details>", "<summary>Where these figures came from</summary>", "", *behind]
     lines += [
         f"- {seconds / 60:.0f} minutes by the clock, as the seconds in the table are, with kinds "
         f"side by side; {cpu / 60:.0f} minutes of processor time",
     ]
-    return "\n".join([*lines, ""])
+    return "\n".join([*lines, "", "</details>", ""])
 
 
 def _quoted(words: str) -> str:
