@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from vcl_radial.errors import DataError, UserError, bad_value
 from vcl_radial.methods.base import Method
 from vcl_radial.methods.tasks import check_inputs
-from vcl_radial.nn.weights import VariationalWeights
+from vcl_radial.models.posterior import Layer, layers
 
 BATCH = 4096
 """Largest number of inputs that are predicted together; predictions do not depend on it."""
@@ -24,13 +24,6 @@ class Uncertainty(NamedTuple):
     entropy: Tensor
     mutual_information: Tensor
     expected_entropy: Tensor
-
-
-class Layer(NamedTuple):
-    """The posterior of one block of weights, in groups of D: `mean` and `scale` `[groups, D]`."""
-
-    mean: Tensor
-    scale: Tensor
 
 
 class Model:
@@ -61,14 +54,8 @@ class Model:
 
     @property
     def posterior(self) -> dict[str, Layer]:
-        """Mean and scale of the weights by the layer's name; empty for point estimates."""
-        layers = {}
-        for name, module in self.network.named_modules():
-            if isinstance(module, VariationalWeights) and module.all_in_blocks:
-                for number, block in enumerate(module.posterior_blocks()):
-                    parts = block.mean.detach(), block.posterior.scale.detach()
-                    layers[f"{name}.{number}"] = Layer(*parts)
-        return layers
+        """The posterior of the weights by layer; empty where the method keeps none."""
+        return layers(self.method)
 
     def to(self, device: str | torch.device) -> Self:
         """Compute on another device from now on; returns this model."""
