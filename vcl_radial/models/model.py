@@ -13,6 +13,7 @@ from vcl_radial.errors import DataError, UserError, bad_value
 from vcl_radial.methods.base import Method
 from vcl_radial.methods.tasks import check_inputs
 from vcl_radial.models.posterior import Layer, layers
+from vcl_radial.nn.shared_inputs import shared_inputs
 
 BATCH = 4096
 """Largest number of inputs that are predicted together; predictions do not depend on it."""
@@ -24,6 +25,14 @@ class Uncertainty(NamedTuple):
     entropy: Tensor
     mutual_information: Tensor
     expected_entropy: Tensor
+
+
+class Assessment(NamedTuple):
+    """Tasks (from 0) `[N]`, probabilities `[N, C]` of their heads' classes, and uncertainty."""
+
+    tasks: Tensor
+    probabilities: Tensor
+    uncertainty: Uncertainty
 
 
 class Model:
@@ -76,20 +85,26 @@ class Model:
             UserError: there is no such task.
             DataError: the inputs have another shape, or are not finite.
         """
-        if task is None and len(self.card["heads"]) > 1:
-            probs = torch.stack([self.predict(x, number) for number in range(len(self.tasks))])
-            return probs[_least_uncertain(probs), torch.arange(probs.shape[1])]
-        number = None if task is None else self._number(task)
-        parts = [
-            self.method.predict(part, self._head(number), number=number).exp()
-            for part in self._batches(x)
-        ]
-        return torch.cat(parts)
+        return self.assess(x, task).probabilities
 
     def infer(self, x: Any) -> Tensor:
         """The task (from 0) of every input `[N]`: that of the head of the least entropy."""
-        tasks = range(len(self.tasks))
-        return _least_uncertain(torch.stack([self.predict(x, task) for task in tasks]))
+        return self.assess(x).tasks
+
+    def assess(self, x: Any, task: int | str | None = None) -> Assessment:
+        """Tasks, probabilities and uncertainty in one pass; see `predict` and `uncertainty`."""
+        number = None if task is None else self._number(task)
+        infers = task is None and len(self.card["heads"]) > 1
+        candidates = range(len(self.tasks)) if infers else [number]
+        parts = []
+        for part in self._batches(x):
+            by_task = [self._assess(part, candidate) for candidate in candidates]
+            probs, *uncertainty = map(torch.stack, zip(*by_task, strict=True))
+            best = uncertainty[0].argmin(0)
+            rows = torch.arange(len(part), device=best.device)
+            parts.append([best + (number or 0), *(t[best, rows] for t in (probs, *uncertainty))])
+        tasks, probs, *uncertainty = map(torch.cat, zip(*parts, strict=True))
+        return Assessment(tasks, probs, Uncertainty(*uncertainty))
 
     def draws(
         self,
@@ -123,17 +138,7 @@ class Model:
 
         with p_s the class probabilities under draw s of the weights.
         """
-        if task is None and len(self.card["heads"]) > 1:
-            of_tasks = [self.uncertainty(x, number) for number in range(len(self.tasks))]
-            best = self.infer(x)
-            columns = torch.arange(len(best))
-            return Uncertainty(
-                *(torch.stack(p)[best, columns] for p in zip(*of_tasks, strict=True))
-            )
-        log_p = self.method.likelihood.logits(self.draws(x, task=task)).log_softmax(-1)
-        mean = log_p.logsumexp(0) - math.log(len(log_p))
-        total, expected = _entropy(mean), _entropy(log_p).mean(0)
-        return Uncertainty(total, (total - expected).clamp_min(0), expected)
+        return self.assess(x, task).uncertainty
 
     def log_prob(self, x: Any, y: Any, task: int | str | None = None) -> Tensor:
         """Return log p(y | x) of classes y `[N]`, numbers of the head's outputs; `[N]` in nats.
@@ -148,6 +153,21 @@ class Model:
         if len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < outputs:
             raise DataError(f"must be numbers of outputs from 0 to {outputs - 1}", at="y")
         return probs.gather(1, labels.long()[:, None])[:, 0].log()
+
+    def _assess(self, x: Tensor, number: int | None) -> tuple[Tensor, ...]:
+        """Probabilities of prepared inputs, and the parts of their uncertainty."""
+        log_p = self._log_draws(x, number)
+        mean = log_p.logsumexp(0) - math.log(len(log_p))
+        total, expected = _entropy(mean), _entropy(log_p).mean(0)
+        return mean.exp(), total, (total - expected).clamp_min(0), expected
+
+    @torch.no_grad()
+    def _log_draws(self, x: Tensor, number: int | None) -> Tensor:
+        """Log-probabilities of prepared inputs under the draws of `Method.predict`, `[S, N, C]`."""
+        method = self.method
+        with method.using(method.predictor(number)), shared_inputs(method.network, x):
+            outputs = method.draws(x, self._head(number))
+        return method.likelihood.logits(outputs).log_softmax(-1)
 
     def _number(self, task: int | str) -> int:
         names = self.tasks
@@ -190,8 +210,3 @@ class Model:
 
 def _entropy(log_p: Tensor) -> Tensor:
     return -(log_p.exp() * log_p.clamp_min(-1e4)).sum(-1)
-
-
-def _least_uncertain(probs: Tensor) -> Tensor:
-    """The index of the head of the least entropy `[N]`, from probabilities `[T, N, C]`."""
-    return _entropy(probs.log()).argmin(0)
