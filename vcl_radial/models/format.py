@@ -59,7 +59,11 @@ def decode(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """
     path = folder / CARD
     if not path.exists():
-        raise UserError("holds no model; run it again without --no-model", at=folder)
+        raise UserError(
+            "holds no model: name the folder of a finished run (seed-...) or of a method, or run "
+            "it again without --no-model",
+            at=folder,
+        )
     with reading.data_errors(path):
         card = reading.read_json(path)
     card = _checked(card, path)

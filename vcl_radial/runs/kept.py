@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vcl_radial.config import outside
-from vcl_radial.errors import DataError, VclRadialError
+from vcl_radial.errors import DataError, UserError, VclRadialError
 from vcl_radial.models import format as files
 from vcl_radial.runs.environment import loaded
 from vcl_radial.runs.folder import RunFolder, write_atomically
@@ -41,16 +41,35 @@ def load(folder: str | Path, *, trust: bool = False) -> Model:
     """Load the model that a finished run keeps in its folder.
 
     Args:
-        folder: the folder of a run, which may have been moved.
+        folder: the folder of a run, which may have been moved; or that of a method, whose seeds
+            then predict as one (`vcl_radial.models.ensemble`).
         trust: whether a user's classes and functions that the model names may be imported.
 
     Raises:
-        UserError: the folder has no model.
+        UserError: the folder has no model, or its seeds differ in more than the seed.
         DataError: a file is damaged, foreign or of a newer version, or names code from outside.
     """
+    path = Path(folder)
+    seeds = [] if (path / files.CARD).exists() else sorted(path.glob(f"seed-*/{files.CARD}"))
+    if not seeds:
+        return _load(path, trust)
+    from vcl_radial.models.ensemble import Ensemble
+
+    models = [_load(card.parent, trust) for card in seeds]
+    specs = [{**model.card["spec"], "seed": None} for model in models]
+    if any(spec != specs[0] for spec in specs):
+        raise UserError(
+            "holds runs of several settings; move each into a folder of its own", at=path
+        )
+    try:
+        return Ensemble(models)
+    except UserError as error:
+        raise UserError(str(error), at=path) from None
+
+
+def _load(path: Path, trust: bool) -> Model:
     from vcl_radial.runs import tracks
 
-    path = Path(folder)
     card, state = files.decode(path)
     try:
         with outside.consent(trust), outside.named_by(path / files.CARD):
