@@ -69,7 +69,11 @@ def test_noise_of_labels_is_for_labels_with_noise():
 
 @pytest.mark.parametrize(
     ("key", "value", "families"),
-    [("rank", 3, "'low-rank' or 'radial-low-rank'"), ("prior_length", 0.4, "'rdp'")],
+    [
+        ("rank", 3, "'low-rank' or 'radial-low-rank'"),
+        ("prior_length", 0.4, "'rdp'"),
+        ("radius", "weibull", "'rdp'"),
+    ],
 )
 def test_keys_of_a_posterior_are_for_it_alone(key, value, families):
     with fails(key, f"posterior = {families}"):

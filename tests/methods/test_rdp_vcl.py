@@ -7,12 +7,12 @@ from scenarios import ALL, Learner, network
 
 from vcl_radial.errors import Diverged
 from vcl_radial.nn import consolidate, kl_divergence
-from vcl_radial.nn.rdp import RDPSettings
+from vcl_radial.nn.rdp import RADII, RDPSettings
 from vcl_radial.posteriors.rdp import RDP, HalfCauchyPrior
 
 
-def rdp(multi_head=True):
-    return network(RDPSettings("row", 0.05), multi_head)
+def rdp(multi_head=True, radius="log-normal"):
+    return network(RDPSettings("row", 0.05, radius=radius), multi_head)
 
 
 @pytest.mark.parametrize("grouping", RDP.groupings)
@@ -37,14 +37,15 @@ def accuracies(kind, net, **settings):
     return learner.accuracy(0), learner.accuracy(1)
 
 
-def test_it_forgets_less_than_fine_tuning_by_its_prior():
+@pytest.mark.parametrize("radius", RADII)
+def test_it_forgets_less_than_fine_tuning_by_its_prior(radius):
     """One head for all classes, where training on the second task alone wipes out the first."""
-    first, second = accuracies("rdp_vcl", rdp(False))
+    first, second = accuracies("rdp_vcl", rdp(False, radius))
     assert first > 50
     assert second > 75
     assert accuracies("naive", network(None, False))[0] < 10
     # So it is the carried prior that keeps the first task, and not the family.
-    assert accuracies("rdp_vcl", rdp(False), kl_weight=0.0)[0] < 20
+    assert accuracies("rdp_vcl", rdp(False, radius), kl_weight=0.0)[0] < 20
 
 
 def test_heads_of_other_tasks_keep_their_posterior_and_their_prior():

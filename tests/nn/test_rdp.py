@@ -6,7 +6,7 @@ from failing import fails
 
 from vcl_radial.nn import BayesianConv2d, BayesianLinear, consolidate, kl_divergence
 from vcl_radial.nn.linear import he_normal
-from vcl_radial.nn.rdp import RDPSettings, RDPWeights
+from vcl_radial.nn.rdp import RADII, RDPSettings, RDPWeights
 from vcl_radial.posteriors.rdp import RDP, HalfCauchyPrior
 
 
@@ -23,18 +23,20 @@ def with_rdp(layer, grouping="row", **settings):
     return layer
 
 
+@pytest.mark.parametrize("radius", RADII)
 @pytest.mark.parametrize("grouping", RDP.groupings)
-def test_the_means_start_where_they_are_told(grouping):
+def test_the_means_start_where_they_are_told(grouping, radius):
     torch.manual_seed(1)
     weight, bias = he_normal(12, 30), torch.randn(12)
-    layer = RDPWeights(weight, bias, RDPSettings(grouping, initial_noise=0.05))
+    layer = RDPWeights(weight, bias, RDPSettings(grouping, initial_noise=0.05, radius=radius))
     torch.testing.assert_close(layer.mean()[0], weight, rtol=1e-5, atol=1e-7)
     torch.testing.assert_close(layer.mean()[1], bias)
 
 
+@pytest.mark.parametrize("radius", RADII)
 @pytest.mark.parametrize("grouping", RDP.groupings)
-def test_draws_scatter_about_the_means(grouping):
-    layer = weights(grouping, initial_noise=0.05)
+def test_draws_scatter_about_the_means(grouping, radius):
+    layer = weights(grouping, initial_noise=0.05, radius=radius)
     draws = [layer.sample() for _ in range(300)]
     for drawn, mean in zip(zip(*draws, strict=True), layer.mean(), strict=True):
         stack = torch.stack(drawn)
@@ -42,9 +44,10 @@ def test_draws_scatter_about_the_means(grouping):
         assert (abs(stack.mean(0) - mean) < 5 * error).all()
 
 
+@pytest.mark.parametrize("radius", RADII)
 @pytest.mark.parametrize("grouping", RDP.groupings)
-def test_initial_noise_is_the_noise_of_one_weight(grouping):
-    layer = weights(grouping, inputs=60, outputs=50, initial_noise=0.01)
+def test_initial_noise_is_the_noise_of_one_weight(grouping, radius):
+    layer = weights(grouping, inputs=60, outputs=50, initial_noise=0.01, radius=radius)
     draws = torch.stack([layer.sample()[0] for _ in range(150)])
     noise = (draws - layer.mean()[0]).square().mean().sqrt().item()
     assert noise == pytest.approx(0.01, rel=0.05)
@@ -163,6 +166,7 @@ def test_networks_of_such_layers_are_carried():
         ("prior_scale", -1.0),
         ("prior_length", -0.1),
         ("prior_length", 1.0),
+        ("radius", "gamma"),
     ],
 )
 def test_impossible_settings_are_named(key, value):

@@ -24,6 +24,7 @@ KINDS = {
     "radial of rank 8": "radial-low-rank",
     "rdp by rows": "rdp",
     "rdp by columns": RDPSettings("column"),
+    "rdp of Weibull radii": RDPSettings("row", radius="weibull"),
     "points": "none",
 }
 

@@ -10,13 +10,16 @@ from vcl_radial.errors import UserError
 from vcl_radial.posteriors.log_normal_radius import LogNormal
 from vcl_radial.posteriors.rdp import RDP, HalfCauchyPrior
 from vcl_radial.posteriors.von_mises_fisher import VonMisesFisher
+from vcl_radial.posteriors.weibull_radius import Weibull
 
 
 def t(x):
     return torch.tensor(x, dtype=torch.float64)
 
 
-def rdp(groups=4, D=12, kappa=90.0, seed=0, loc=0.4, scale=0.3, requires_grad=False):
+def rdp(
+    groups=4, D=12, kappa=90.0, seed=0, loc=0.4, scale=0.3, requires_grad=False, radius=LogNormal
+):
     generator = torch.Generator().manual_seed(seed)
 
     def randn(*shape):
@@ -29,7 +32,7 @@ def rdp(groups=4, D=12, kappa=90.0, seed=0, loc=0.4, scale=0.3, requires_grad=Fa
         scale * (0.3 * randn(2, groups + 1)).exp(),
     )
     mu, kappa, loc, scale = (p.requires_grad_(requires_grad) for p in parts)
-    return RDP(VonMisesFisher(mu, kappa), LogNormal(loc, scale))
+    return RDP(VonMisesFisher(mu, kappa), radius(loc, scale))
 
 
 def moved(q, mu=0.0, kappa=1.0, loc=0.0, scale=1.0):
@@ -42,8 +45,9 @@ def moved(q, mu=0.0, kappa=1.0, loc=0.0, scale=1.0):
     )
 
 
-def test_draws_have_the_mean_that_is_said():
-    q, n = rdp(), 60_000
+@pytest.mark.parametrize("radius", [LogNormal, Weibull])
+def test_draws_have_the_mean_that_is_said(radius):
+    q, n = rdp(radius=radius), 60_000
     draws = q.sample(n, torch.Generator().manual_seed(1))
     assert draws.shape == (n, 4, 12)
     error = draws.std(0) / math.sqrt(n)
@@ -53,7 +57,7 @@ def test_draws_have_the_mean_that_is_said():
 def test_the_length_of_a_draw_is_the_log_normal_radius():
     q = rdp()
     lengths = q.sample(30_000, torch.Generator().manual_seed(2)).norm(dim=-1).log()
-    for column, m, s in zip(lengths.T, q.radius.loc, q.radius.scale, strict=True):
+    for column, m, s in zip(lengths.T, q.factors.radius.loc, q.factors.radius.scale, strict=True):
         assert stats.kstest(column.numpy(), stats.norm(m.item(), s.item()).cdf).pvalue > 1e-3
 
 
@@ -90,16 +94,17 @@ def test_the_divergence_rises_with_every_move_away(part):
         assert 0 < kl[0] < kl[1] < kl[2]
 
 
+@pytest.mark.parametrize("radius", [LogNormal, Weibull])
 @pytest.mark.parametrize("length", [0.0, 0.5, 0.9])
-def test_the_divergence_is_the_mean_log_ratio_of_all_that_is_drawn(length):
+def test_the_divergence_is_the_mean_log_ratio_of_all_that_is_drawn(length, radius):
     """Directions and all factors, each by its own density, against both kinds of prior."""
-    n, q = 20_000, rdp()
-    carried = rdp(kappa=60.0, seed=4)
+    n, q = 20_000, rdp(radius=radius)
+    carried = rdp(kappa=60.0, seed=4, radius=radius)
     first = HalfCauchyPrior(scale=0.2, length=length)
     generator = torch.Generator().manual_seed(5)
     x = q.direction.sample(n, generator)
-    normal = torch.randn(n, *q.factors.loc.shape, generator=generator, dtype=torch.float64)
-    factors = (q.factors.loc + q.factors.scale * normal).exp()
+    noise = radius.noise((n, *q.factors.loc.shape), generator, torch.float64, "cpu")
+    factors = (q.factors.loc + q.factors.scale * noise).exp()
     log_q = q.direction.log_prob(x).sum(-1) + q.factors.log_prob(factors).sum((-1, -2))
 
     log_carried = carried.direction.log_prob(x).sum(-1)
@@ -220,7 +225,7 @@ def test_stacked_layers_have_the_draws_means_and_divergences_of_single_ones():
     for k, q in enumerate(single):
         torch.testing.assert_close(draws[:, k], q.sample(5, torch.Generator().manual_seed(3 + k)))
         torch.testing.assert_close(stacked.mean()[k], q.mean())
-        torch.testing.assert_close(stacked.radius.loc[k], q.radius.loc)
-        torch.testing.assert_close(stacked.radius.scale[k], q.radius.scale)
+        torch.testing.assert_close(stacked.factors.radius.loc[k], q.factors.radius.loc)
+        torch.testing.assert_close(stacked.factors.radius.scale[k], q.factors.radius.scale)
         for prior in (HalfCauchyPrior(0.3, 0.7), moved(q, mu=0.1, kappa=2.0, loc=0.3)):
             torch.testing.assert_close(stacked.kl(prior)[k], q.kl(prior))

@@ -14,11 +14,13 @@ from vcl_radial.methods.vcl import VCL
 from vcl_radial.nn import BayesianLinear, kl_divergence, variational_weights
 from vcl_radial.posteriors import families
 from vcl_radial.posteriors.rdp import HalfCauchyPrior
+from vcl_radial.posteriors.weibull_radius import Weibull
 from vcl_radial.tracks.continual import methods as continual
 from vcl_radial.tracks.continual.methods import make_strategy
 from vcl_radial.tracks.continual.networks import make_network
 from vcl_radial.tracks.continual.settings import Recipe
 from vcl_radial.tracks.networks import posterior_of
+from vcl_radial.tracks.regression.settings import Recipe as RowRecipe
 
 OWN = ["badam", "vadam", "vogn", "ivon"]
 
@@ -82,6 +84,18 @@ def test_every_track_has_the_length_of_the_first_priors_directions(track):
         assert layer.rows.prior == HalfCauchyPrior(recipe.prior_scale, length)
     with pytest.raises(ValueError, match="prior_length"):
         recipe_of(**keys, prior_length=1)
+
+
+def test_weibull_radii_are_the_recipes_and_train_without_lanes():
+    keys = {"posterior": "rdp", "grouping": "row", "radius": "weibull"}
+    rows = RowRecipe(strategy="rdp_vcl", **keys)
+    assert RowRecipe(strategy="rdp_vcl", **keys | {"radius": "log-normal"}).lane is not None
+    assert rows.lane is None
+    layer = posterior_of(rows).make_weights(torch.ones(3, 4), None)
+    assert isinstance(layer.rows.posterior.factors, Weibull)
+    layer.consolidate()
+    assert isinstance(layer.rows.prior.factors, Weibull)
+    assert layer.kl().item() == pytest.approx(0, abs=1e-5)
 
 
 @pytest.mark.parametrize("strategy", ["vadam", "vogn", "ivon"])

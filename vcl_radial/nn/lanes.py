@@ -29,6 +29,7 @@ from vcl_radial.nn.rdp import RDPBlock, RDPWeights, angles_of_key, rdp
 from vcl_radial.nn.weights import VariationalWeights
 from vcl_radial.posteriors import Posterior
 from vcl_radial.posteriors.families import name_of
+from vcl_radial.posteriors.log_normal_radius import LogNormal
 from vcl_radial.posteriors.rdp import RDP, HalfCauchyPrior, RDPNoise
 
 _CHUNK = 2**22
@@ -124,6 +125,8 @@ class LaneFactor:
     @classmethod
     def stacked(cls, blocks: Sequence[RDPBlock]) -> LaneFactor:
         """Stack the blocks of single networks, which must share their first prior."""
+        if any(block.radius != LogNormal.name for block in blocks):
+            raise ValueError("lanes of an RDP have log-normal radii")
         prior, carried = blocks[0].first_prior, None
         if blocks[0].carried:
             carried = [_stack(blocks, f"prior_{name}") for name in RDPBlock.PARAMETERS]

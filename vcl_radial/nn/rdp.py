@@ -31,14 +31,19 @@ from vcl_radial.nn.states import ModuleWithKind
 from vcl_radial.nn.weights import PosteriorSettings, VariationalWeights
 from vcl_radial.posteriors.bessel import bessel_ratio
 from vcl_radial.posteriors.log_normal_radius import LogNormal
+from vcl_radial.posteriors.radius_factors import RadiusFactors
 from vcl_radial.posteriors.rdp import RDP, HalfCauchyPrior
 from vcl_radial.posteriors.vmf_angle import draw_angle
 from vcl_radial.posteriors.von_mises_fisher import VonMisesFisher, concentration_for_variance
+from vcl_radial.posteriors.weibull_radius import Weibull
+
+RADII: Final[Mapping[str, type[RadiusFactors]]] = {r.name: r for r in (LogNormal, Weibull)}
+"""Distributions of the radii's factors by name: the key `radius`."""
 
 
 @dataclass(frozen=True)
 class RDPSettings:
-    """The grouping of an RDP, its start and its first prior.
+    """The grouping of an RDP, its start, its first prior and the distribution of its radii.
 
     Attributes:
         grouping: "row", "column" or "double".
@@ -50,12 +55,15 @@ class RDPSettings:
             11). The default is that of its authors' code for image classes; the code has 0.5 for
             regression (github.com/ChangYong-Oh/RadiusDirectionPosteriors, `PRIOR_EPSILON` = 1 -
             length).
+        radius: "log-normal", as in the paper, or "weibull", whose divergence the paper lists too
+            (Eq. 50); see `vcl_radial.posteriors.weibull_radius`.
     """
 
     grouping: str = "row"
     initial_noise: float = 0.0024756852
     prior_scale: float = 1.0
     prior_length: float = 0.9
+    radius: str = LogNormal.name
 
     def __post_init__(self) -> None:
         """Check values that no tensor operation would reject."""
@@ -65,6 +73,8 @@ class RDPSettings:
                 self.grouping,
                 f"is not for posterior = {RDP.name!r}: choose from {', '.join(RDP.groupings)}",
             )
+        if self.radius not in RADII:
+            raise bad_value("radius", self.radius, f"is not known: choose from {', '.join(RADII)}")
         for name in ("initial_noise", "prior_scale"):
             if not 0 < getattr(self, name) < math.inf:
                 raise bad_value(name, getattr(self, name), "must be above 0 and finite")
@@ -77,8 +87,8 @@ class RDPSettings:
 
     @property
     def kind(self) -> str:
-        """Family and grouping."""
-        return f"posterior = 'rdp', grouping = {self.grouping!r}"
+        """Family, grouping, and radii that are not the paper's."""
+        return f"posterior = 'rdp', grouping = {self.grouping!r}{_kind_of_radius(self.radius)}"
 
     def make_weights(self, weight: Tensor, bias: Tensor | None) -> RDPWeights:
         """Make the posterior over a layer's weights with these means."""
@@ -96,6 +106,7 @@ class RDPBlock(ModuleWithKind):
         mean: the initial mean of the groups, `[groups, D]`.
         noise: the initial standard deviation tau of one weight.
         first_prior: the prior before the first task.
+        radius: the distribution of the radii's factors, a name of `RADII`.
 
     Raises:
         UserError: Groups of one weight or of zeros have no direction.
@@ -109,25 +120,30 @@ class RDPBlock(ModuleWithKind):
     loc: nn.Parameter
     rho: nn.Parameter
 
-    def __init__(self, mean: Tensor, noise: float, first_prior: HalfCauchyPrior) -> None:
+    def __init__(
+        self,
+        mean: Tensor,
+        noise: float,
+        first_prior: HalfCauchyPrior,
+        radius: str = LogNormal.name,
+    ) -> None:
         super().__init__()
+        self.radius = radius
         groups, D = mean.shape
-        radius = torch.linalg.vector_norm(mean, dim=1, dtype=torch.float64)
-        if D < 2 or not bool((radius > 0).all()):
+        lengths = torch.linalg.vector_norm(mean, dim=1, dtype=torch.float64)
+        if D < 2 or not bool((lengths > 0).all()):
             raise UserError(
                 "posterior = 'rdp' needs groups of at least two weights that are not all 0: "
                 f"here are {groups} groups of {D}; choose another one",
                 at="grouping",
             )
-        share = noise**2 / radius.square().mean().item()
-        # The logs of a factor and of the radius have this standard deviation: E r^2 is
-        # (1 + share) (E r)^2.
-        spread = math.sqrt(math.log1p(share))
-        # The initial mean has to be E w = E r A(kappa) mu, with E r = exp(loc + spread^2 / 2), and
-        # the variance across it E r^2 A(kappa) / kappa.
+        share = noise**2 / lengths.square().mean().item()
+        # The initial mean has to be E w = E r A(kappa) mu, with E r = exp(loc + log_mean), and the
+        # variance across it E r^2 A(kappa) / kappa, with E r^2 = (1 + share) (E r)^2.
+        spread, log_mean = RADII[radius].start(share)
         concentration = concentration_for_variance(share / (1 + share), D)
         shrinkage = bessel_ratio(D / 2, torch.tensor(concentration, dtype=torch.float64)).item()
-        log_radius = radius.log() - math.log(shrinkage) - spread**2 / 2
+        log_radius = lengths.log() - math.log(shrinkage) - log_mean
         layer = log_radius.mean(0, keepdim=True)
         loc = torch.cat([log_radius - layer, layer]).to(mean).expand(2, -1)
 
@@ -146,14 +162,15 @@ class RDPBlock(ModuleWithKind):
     def posterior(self) -> RDP:
         """The approximate posterior q(w)."""
         mu = normalize(self.direction, dim=-1)
-        return rdp(mu, self.log_concentration, self.loc, self.rho)
+        return rdp(mu, self.log_concentration, self.loc, self.rho, RADII[self.radius])
 
     @property
     def prior(self) -> RDP | HalfCauchyPrior:
         """The prior p(w): the first one before the first task, afterwards an RDP."""
         if not self.carried:
             return self.first_prior
-        return rdp(*(self.get_buffer(f"prior_{name}") for name in self.PARAMETERS))
+        parameters = (self.get_buffer(f"prior_{name}") for name in self.PARAMETERS)
+        return rdp(*parameters, RADII[self.radius])
 
     def kl(self) -> Tensor:
         """KL(q || p) of all groups together, a scalar in nats."""
@@ -184,8 +201,8 @@ class RDPBlock(ModuleWithKind):
 
     @property
     def kind(self) -> str:
-        """The family."""
-        return "posterior = 'rdp'"
+        """The family, and radii that are not the paper's."""
+        return f"posterior = 'rdp'{_kind_of_radius(self.radius)}"
 
     def get_extra_state(self) -> dict[str, Any]:
         """The kind, and whether the prior is a carried posterior; part of the state dict."""
@@ -219,7 +236,7 @@ class RDPWeights(VariationalWeights):
         first_prior = HalfCauchyPrior(settings.prior_scale, settings.prior_length)
         for name, factor in factors.items():
             groups = factor if name == "rows" else factor.transpose(0, 1)
-            self.add_module(name, RDPBlock(groups.flatten(1), noise, first_prior))
+            self.add_module(name, RDPBlock(groups.flatten(1), noise, first_prior, settings.radius))
         gaussian = PosteriorSettings("gaussian", initial_noise=settings.initial_noise)
         self.bias = None if bias is None else gaussian.make_block(bias[None])
 
@@ -280,10 +297,20 @@ class RDPWeights(VariationalWeights):
         return math.prod(parts[1:], start=parts[0])
 
 
-def rdp(mu: Tensor, log_concentration: Tensor, loc: Tensor, rho: Tensor) -> RDP:
+def rdp(
+    mu: Tensor,
+    log_concentration: Tensor,
+    loc: Tensor,
+    rho: Tensor,
+    radius: type[RadiusFactors] = LogNormal,
+) -> RDP:
     """The RDP with mean directions mu `[..., groups, D]` and a block's other parameters."""
     concentration = log_concentration.double().exp().unsqueeze(-1)
-    return RDP(VonMisesFisher(mu, concentration), LogNormal(loc, softplus(rho)))
+    return RDP(VonMisesFisher(mu, concentration), radius(loc, softplus(rho)))
+
+
+def _kind_of_radius(radius: str) -> str:
+    return "" if radius == LogNormal.name else f", radius = {radius!r}"
 
 
 def angles_of_key(groups: int, concentration: Tensor, D: int, key: int) -> Tensor:

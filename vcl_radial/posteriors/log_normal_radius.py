@@ -16,23 +16,57 @@ densities.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
+import torch
 from torch import Tensor
+
+from vcl_radial.posteriors.radius_factors import RadiusFactors
 
 LOG_2_PI = math.log(2 * math.pi)
 
 
-class LogNormal:
+class LogNormal(RadiusFactors):
     """Independent positive numbers with a normal logarithm, log x ~ N(loc, scale^2).
 
     Args:
-        loc: mean of log x, any shape.
+        loc: mean of log x, any shape; for radii that of `RadiusFactors`.
         scale: standard deviation of log x, positive, of the same shape.
     """
 
-    def __init__(self, loc: Tensor, scale: Tensor) -> None:
-        self.loc = loc
-        self.scale = scale
+    name = "log-normal"
+
+    @staticmethod
+    def noise(
+        shape: Sequence[int],
+        generator: torch.Generator | None,
+        dtype: torch.dtype,
+        device: torch.device,
+    ) -> Tensor:
+        """Draw standard normal noise."""
+        return torch.randn(shape, generator=generator, dtype=dtype, device=device)
+
+    @staticmethod
+    def start(share: float) -> tuple[float, float]:
+        """One scale of all factors such that Var r = share (E r)^2, and log E r at loc 0.
+
+        log r has the standard deviation of one factor's log, because it is half of a sum of four.
+        """
+        scale = math.sqrt(math.log1p(share))
+        return scale, scale**2 / 2
+
+    @property
+    def radius(self) -> LogNormal:
+        """The log-normal marginal of each radius, `[..., groups]`."""
+        loc = self.loc.sum(-2) / 2
+        variance = self.scale.square().sum(-2) / 4
+        return LogNormal(
+            loc[..., :-1] + loc[..., -1:], (variance[..., :-1] + variance[..., -1:]).sqrt()
+        )
+
+    def mean_radius(self) -> Tensor:
+        """E r_g, `[..., groups]`."""
+        return self.radius.mean()
 
     def log_prob(self, x: Tensor) -> Tensor:
         """Log density in nats of each x > 0, with the Jacobian 1 / x of log x."""
@@ -50,6 +84,21 @@ class LogNormal:
         """
         a, s = (self.loc - prior.loc) / prior.scale, self.scale / prior.scale
         return (a.square() + (s - 1) * (s + 1)) / 2 - s.log()
+
+    def kl_to_half_cauchy(self, scale: float) -> Tensor:
+        """KL of each factor to its gamma or inverse gamma prior, in nats."""
+        groups_a, layer_a, b = (
+            LogNormal(self.loc[(..., *part)], self.scale[(..., *part)])
+            for part in ((0, slice(-1)), (0, slice(-1, None)), (1, slice(None)))
+        )
+        return torch.cat(
+            [
+                groups_a.kl_to_gamma(0.5, 1.0),
+                layer_a.kl_to_gamma(0.5, scale**2),
+                b.kl_to_inverse_gamma(0.5, 1.0),
+            ],
+            dim=-1,
+        )
 
     def kl_to_gamma(self, shape: float, scale: float) -> Tensor:
         """KL of each number to Gamma(shape, scale), whose mean is shape * scale, in nats.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
@@ -12,6 +12,7 @@ from torch import Tensor
 from vcl_radial.errors import UserError
 from vcl_radial.posteriors.base import Family
 from vcl_radial.posteriors.log_normal_radius import LogNormal
+from vcl_radial.posteriors.radius_factors import RadiusFactors
 from vcl_radial.posteriors.transforms import refuse, transformed
 from vcl_radial.posteriors.vmf_angle import draw_angle
 from vcl_radial.posteriors.von_mises_fisher import VonMisesFisher, concentration_for_length
@@ -46,7 +47,7 @@ class RDPNoise(NamedTuple):
     """The random numbers of n draws of an `RDP`."""
 
     factors: Tensor
-    """standard normal noise of log a_g, log b_g, log a and log b: `[n, ..., 2, groups + 1]`"""
+    """standard noise of log a_g, log b_g, log a and log b: `[n, ..., 2, groups + 1]`"""
     angle: Tensor
     """angle between each direction and its mean, `[n, ..., groups]`; depends on the
     concentration"""
@@ -58,7 +59,10 @@ class RDP(Family):
     """Groups of weights by radius and direction, w_g = r_g x_g (Eqs. 2 to 10).
 
         x_g ~ vMF(mu_g, kappa)
-        r_g^2 = a b a_g b_g,    all four log-normal: (a, b) the layer's, (a_g, b_g) the group's
+        r_g^2 = a b a_g b_g,    (a, b) the layer's, (a_g, b_g) the group's
+
+    All four are log-normal in the paper (`log_normal_radius`); they may be Weibull
+    (`weibull_radius`), whose divergence the paper lists too.
 
     The last axis of mu, shape [..., groups, D], is one group. The groups share kappa and the
     layer's factors, so they are not independent. With a carried posterior as the prior, the joint
@@ -67,9 +71,7 @@ class RDP(Family):
 
     Args:
         direction: mean directions [..., groups, D] and one concentration, [..., 1] or a scalar.
-        factors: factors of the squared radii, shape [..., 2, groups + 1]. Row 0 has a_g and row 1
-            has b_g, whose half-Cauchy priors are gamma and inverse gamma; the last column has a
-            and b.
+        factors: factors of the squared radii, shape [..., 2, groups + 1].
 
     Raises:
         UserError: If the shapes do not fit together.
@@ -77,9 +79,9 @@ class RDP(Family):
 
     name = "rdp"
     groupings = ("row", "column", "double")
-    options = frozenset({"prior_length"})
+    options = frozenset({"prior_length", "radius"})
 
-    def __init__(self, direction: VonMisesFisher, factors: LogNormal) -> None:
+    def __init__(self, direction: VonMisesFisher, factors: RadiusFactors) -> None:
         *batch, groups, _ = direction.mean_direction.shape
         if factors.loc.shape != (*batch, 2, groups + 1):
             raise UserError(
@@ -88,15 +90,6 @@ class RDP(Family):
             )
         self.direction = direction
         self.factors = factors
-
-    @property
-    def radius(self) -> LogNormal:
-        """The log-normal marginal of each radius, shape [..., groups]."""
-        loc = self.factors.loc.sum(-2) / 2
-        variance = self.factors.scale.square().sum(-2) / 4
-        return LogNormal(
-            loc[..., :-1] + loc[..., -1:], (variance[..., :-1] + variance[..., -1:]).sqrt()
-        )
 
     def sample(self, n: int, generator: Generators = None) -> Tensor:
         """Draw n times w, reparameterised; shape [n, ..., groups, D]."""
@@ -113,14 +106,14 @@ class RDP(Family):
         if transformed():
             refuse()
         mu, kappa = self.direction.mean_direction, self.direction.concentration
-        factors = _normal(n, self.factors.loc, generator)
+        factors = _drawn(n, self.factors.loc, generator, self.factors.noise)
         batch, D = mu.shape[:-1], mu.shape[-1]
         if isinstance(generator, Sequence):
             shape = batch[0], n, *batch[1:]
             angle = draw_angle(shape, kappa.unsqueeze(1), D, generator).transpose(0, 1)
         else:
             angle = draw_angle((n, *batch), kappa, D, generator)
-        return RDPNoise(factors, angle, _normal(n, mu, generator))
+        return RDPNoise(factors, angle, _drawn(n, mu, generator, LogNormal.noise))
 
     def at(self, noise: RDPNoise) -> Tensor:
         """The draws from this noise, shape [n, ..., groups, D]; its normals are overwritten."""
@@ -131,7 +124,7 @@ class RDP(Family):
 
     def mean(self) -> Tensor:
         """E w_g = E r_g A(kappa) mu_g, shape [..., groups, D]."""
-        return self.radius.mean().unsqueeze(-1) * self.direction.mean()
+        return self.factors.mean_radius().unsqueeze(-1) * self.direction.mean()
 
     def kl(self, prior: RDP | HalfCauchyPrior) -> Tensor:
         """The joint KL(self || prior) of all groups in closed form, in nats; shape [...]."""
@@ -142,32 +135,16 @@ class RDP(Family):
             mu, kappa = self.direction.mean_direction, self.direction.concentration
             kappa_p = prior.concentration(self.direction.group_size)
             directions = self.direction.kl(VonMisesFisher(mu, torch.full_like(kappa, kappa_p)))
-            factors = self._factors_to_half_cauchy(prior.scale)
+            factors = self.factors.kl_to_half_cauchy(prior.scale)
         divergence = directions.sum(-1) + factors.sum(-1, dtype=torch.float64)
         return divergence.to(self.factors.loc.dtype)
 
-    def _factors_to_half_cauchy(self, scale: float) -> Tensor:
-        """KL of each factor to its gamma or inverse gamma prior."""
-        loc, spread = self.factors.loc, self.factors.scale
-        groups_a, layer_a, b = (
-            LogNormal(loc[(..., *part)], spread[(..., *part)])
-            for part in ((0, slice(-1)), (0, slice(-1, None)), (1, slice(None)))
-        )
-        return torch.cat(
-            [
-                groups_a.kl_to_gamma(0.5, 1.0),
-                layer_a.kl_to_gamma(0.5, scale**2),
-                b.kl_to_inverse_gamma(0.5, 1.0),
-            ],
-            dim=-1,
-        )
 
-
-def _normal(n: int, like: Tensor, generator: Generators) -> Tensor:
-    """Draw standard normals `[n, ...]`, n for each entry of `[...]`."""
+def _drawn(n: int, like: Tensor, generator: Generators, noise: Callable[..., Tensor]) -> Tensor:
+    """Draw noise `[n, ...]`, n for each entry of `[...]`."""
 
     def draw(shape: Sequence[int], source: torch.Generator | None) -> Tensor:
-        return torch.randn((n, *shape), generator=source, dtype=like.dtype, device=like.device)
+        return noise((n, *shape), source, like.dtype, like.device)
 
     if isinstance(generator, Sequence):
         return torch.stack([draw(like.shape[1:], source) for source in generator], dim=1)

@@ -102,6 +102,12 @@ class MethodRecipe(Settings):
         "uniform (`vcl_radial.nn.rdp.RDPSettings`)",
         of="method",
     )
+    radius: Literal["log-normal", "weibull"] = Key(
+        "log-normal",
+        "for 'rdp', the distribution of the radii's factors (`vcl_radial.posteriors`)",
+        of="method",
+        digest="unless default",
+    )
     kl_weight: NotNegative = Key(
         1.0,
         "the factor of the KL, or of a method's penalty; 1 is the evidence lower bound",
@@ -149,6 +155,11 @@ class MethodRecipe(Settings):
     def has_other_prior(self) -> bool:
         """Whether the first prior is not N(0, prior_scale^2 I) with one number for all weights."""
         return self.prior != "gaussian" or not isinstance(self.prior_scale, float)
+
+    @property
+    def is_without_lanes(self) -> bool:
+        """Whether no program of lanes has the first prior, or the distribution of the radii."""
+        return self.has_other_prior or self.radius != "log-normal"
 
     @property
     def one_prior_scale(self) -> float:

@@ -57,7 +57,7 @@ def shape(recipe: Recipe) -> str | None:
     has_lanes = recipe.posterior == "none" or (family is not None and family.has_lanes)
     if not has_lanes or recipe.network is not None or recipe.avalanche is not None:
         return None
-    if recipe.has_other_prior:
+    if recipe.is_without_lanes:
         return None
     return recipe.model_dump_json(exclude=MAY_DIFFER)
 

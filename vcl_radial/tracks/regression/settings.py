@@ -109,7 +109,7 @@ class Recipe(MethodRecipe):
     @property
     def lane(self) -> type[LaneMethod] | None:
         """The method's lanes; None if its splits cannot train as lanes."""
-        if self.network is not None or self.optimizer != "adam" or self.has_other_prior:
+        if self.network is not None or self.optimizer != "adam" or self.is_without_lanes:
             return None
         lane = lanes.find(self.strategy)
         return lane if lane is not None and lane.serves(self.posterior, self.options) else None

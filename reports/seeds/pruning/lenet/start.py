@@ -48,7 +48,7 @@ def _set(block: RDPBlock, recipe: LeNetRecipe) -> None:
     after = block.posterior
     # The radii grow as the mean directions shrink, so that the means do not change.
     shrunk = (
-        (after.radius.mean() * after.direction.mean_length())
-        / (before.radius.mean() * before.direction.mean_length())
+        (after.factors.mean_radius() * after.direction.mean_length())
+        / (before.factors.mean_radius() * before.direction.mean_length())
     ).mean()
     block.loc[:, -1] -= shrunk.log()
