@@ -49,6 +49,12 @@ def test_the_divergence_bounds_that_of_the_radius_itself_and_grows_as_the_tails_
         assert further - half_cauchy.divergence(place, 0.2) == pytest.approx(1, abs=1e-3)
 
 
+def test_eq_50_is_misprinted_and_the_suites_divergence_is_exact():
+    printed, exact, ours = half_cauchy.weibull_divergences()
+    assert ours == pytest.approx(exact, rel=1e-8)
+    assert printed < 0 < exact
+
+
 @pytest.mark.parametrize("v", [1, 2.5, 30, 400])
 @pytest.mark.parametrize("bounds", [bessel_bounds.theorem_2, bessel_bounds.theorem_3])
 def test_the_bounds_hold_the_ratio_between_them(bounds, v):

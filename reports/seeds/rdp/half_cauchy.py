@@ -19,6 +19,7 @@ from reports.papers.analysis import Analysis, Setting
 from reports.papers.picture import analysis
 from reports.papers.texts import Rule
 from vcl_radial.posteriors.log_normal_radius import LogNormal
+from vcl_radial.posteriors.weibull_radius import EULER, Weibull
 
 SCALES = (0.1, 0.3, 1.0, 3.0)
 WIDTHS = (0.1, 0.5, 1.0)
@@ -80,6 +81,25 @@ def divergence_by_quadrature(loc: float, spread: float, prior: str, scale: float
     return float(value)
 
 
+def weibull_divergences() -> tuple[float, float, float]:
+    """KL in nats of W(4.5, 1) to W(4.5, 2): Eq. 50 as printed, by quadrature, and the suite's."""
+    scale, k_q, k_p = 4.5, 1.0, 2.0
+    printed = (
+        (math.log(k_q) - k_q * math.log(scale))
+        - (math.log(k_p) - k_p * math.log(scale))
+        + (k_q - k_p) * math.log(scale - EULER / k_q)
+        + math.gamma(k_q / k_p + 1)
+        - 1
+    )
+    q, p = (stats.weibull_min(k, scale=scale) for k in (k_q, k_p))
+    exact, _ = integrate.quad(lambda x: q.pdf(x) * (q.logpdf(x) - p.logpdf(x)), 0, 40 * scale)
+    loc = torch.full((2, 2), math.log(scale), dtype=torch.float64)
+    suite = Weibull(loc, torch.full_like(loc, 1 / k_q)).kl(
+        Weibull(loc, torch.full_like(loc, 1 / k_p))
+    )
+    return printed, float(exact), float(suite[0, 0])
+
+
 def _name(width: float) -> str:
     return f"log-normal, width {width:g}"
 
@@ -94,6 +114,7 @@ def _numbers_and_rules(
     exact = [divergence_by_quadrature(-0.4, 0.7, kind, 2.0) for kind in ("gamma", "inverse gamma")]
     suite = LogNormal(torch.tensor(-0.4).double(), torch.tensor(0.7).double())
     printed = _printed(-0.4, 0.7, 0.5, 2.0)
+    weibull = weibull_divergences()
     lowest, width = min((divergence(0.0, w), w) for w in np.geomspace(0.1, 5, 60))
     numbers = {
         "draws": len(squares),
@@ -104,6 +125,7 @@ def _numbers_and_rules(
         "printed": printed,
         "exact": exact,
         "ours": (float(suite.kl_to_gamma(0.5, 2.0)), float(suite.kl_to_inverse_gamma(0.5, 2.0))),
+        "weibull": weibull,
         "lowest": lowest,
         "width": width,
         "far": divergence(8.0, 0.1) - divergence(7.0, 0.1),
@@ -114,6 +136,7 @@ def _numbers_and_rules(
         "square": root < 0.02,
         "root": square < 0.02,
         "divergences": abs(printed[0] - exact[0]) + abs(printed[1] - exact[1]) < 1e-3,
+        "weibull": abs(weibull[0] - weibull[1]) < 1e-3,
     }
     return numbers, rules
 
