@@ -55,6 +55,12 @@ def add(parser: argparse.ArgumentParser) -> None:
         parser,
         "set keys of the recipe (epochs=40) or of the data (stream.tasks=2, data.size=128)",
     )
+    parser.add_argument(
+        "--ood",
+        metavar="DATASET",
+        help="a data set of the same image size, such as mnist: score how well uncertainty tells "
+        "it from the tasks, and prediction sets; short for --set stream.ood=DATASET",
+    )
     add_data_dir(parser, "; else the data are downloaded once, if that is allowed")
     add_out(parser, "runs")
     add_device(parser)
@@ -81,12 +87,15 @@ def add(parser: argparse.ArgumentParser) -> None:
 def _run(options: argparse.Namespace) -> int:
     from vcl_radial.runs.command import perform_command, print_costs
 
+    settings = settings_of(options)
+    if options.ood is not None:
+        settings |= {"stream.ood": options.ood}
     if options.dry_run:
         print_costs(
             options.benchmark,
             options.methods,
             options.seeds,
-            settings_of(options),
+            settings,
             tuned=options.tuned,
             device=options.device,
             data_dir=options.data_dir,
@@ -96,7 +105,7 @@ def _run(options: argparse.Namespace) -> int:
         options.benchmark,
         options.methods,
         options.seeds,
-        settings_of(options),
+        settings,
         out=options.out,
         tuned=options.tuned,
         jobs=options.jobs,

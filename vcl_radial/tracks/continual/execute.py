@@ -19,6 +19,7 @@ from vcl_radial.tracks.continual.methods import (
 from vcl_radial.tracks.continual.networks import make_network, stream_for
 from vcl_radial.tracks.continual.settings import Run
 from vcl_radial.tracks.continual.training import ContinualRun
+from vcl_radial.tracks.continual.uncertainty import of_run
 from vcl_radial.tracks.methods import check_made
 
 
@@ -61,6 +62,7 @@ def check_made_on(runs: Sequence[Run], data_dir: Path | None) -> None:
         UserError: the data are missing or damaged, or a method cannot be made for them.
     """
     stream = stream_for(runs[0].stream, runs[0].recipe, data_dir, runs[0].seed)
+    of_run(runs[0].stream, stream, runs[0].evaluate_on, data_dir)
 
     def make(run: Run) -> Any:
         run.recipe.check_batches(min(map(len, stream.train)))

@@ -27,6 +27,7 @@ from vcl_radial.tracks.continual.networks import make_network, stream_for
 from vcl_radial.tracks.continual.progress import TaskRun
 from vcl_radial.tracks.continual.settings import Recipe, StreamSettings
 from vcl_radial.tracks.continual.training import OnDemand, StreamTasks, task_seed
+from vcl_radial.tracks.continual.uncertainty import of_run
 from vcl_radial.training.lane_data import LaneData
 from vcl_radial.training.lanes import LaneRun, LaneTrainer
 from vcl_radial.training.source import TensorTask
@@ -109,8 +110,9 @@ class LaneRuns:
             kl_schedule=first.kl_schedule,
             on_progress=self._on_epoch,
         )
+        uncertainty = of_run(settings, self.stream, evaluate_on, data_dir)
         self.lanes = [
-            TaskRun(self.stream, recipe, lane, evaluate_on)
+            TaskRun(self.stream, recipe, lane, evaluate_on, uncertainty)
             for recipe, lane in zip(recipes, lanes, strict=True)
         ]
 

@@ -22,7 +22,7 @@ def stream_for(
         UserError: a setting is not valid, or the data cannot be read.
     """
     flatten = recipe.network is None
-    keys = settings.model_dump(exclude_none=True, exclude={"data_name"})
+    keys = settings.model_dump(exclude_none=True, exclude={"data_name", "uncertainty", "ood"})
     try:
         return build_stream(keys | {"flatten": flatten}, data_dir, seed)
     except UserError as error:

@@ -19,6 +19,7 @@ from vcl_radial.nn.movement import LayerMovement, layer_starts
 from vcl_radial.runs.training import Step
 from vcl_radial.tracks.continual.evaluation import Row, evaluate
 from vcl_radial.tracks.continual.settings import Recipe
+from vcl_radial.tracks.continual.uncertainty import UncertaintyScores
 
 
 class TaskRun:
@@ -29,16 +30,22 @@ class TaskRun:
         recipe: the method.
         trainer: its trainer, or its lane of a trainer of many runs, before the first task.
         evaluate_on: part of the data that is scored.
+        uncertainty: more scores, of what the network knows of its errors; None for none.
     """
 
     iterations = 0
     """Number of training steps so far; lanes do not count them."""
 
     def __init__(
-        self, stream: TensorStream, recipe: Recipe, trainer: Any, evaluate_on: Split
+        self,
+        stream: TensorStream,
+        recipe: Recipe,
+        trainer: Any,
+        evaluate_on: Split,
+        uncertainty: UncertaintyScores | None = None,
     ) -> None:
         self.stream, self.recipe, self.trainer = stream, recipe, trainer
-        self.evaluate_on = evaluate_on
+        self.evaluate_on, self.uncertainty = evaluate_on, uncertainty
         self.method: Method = trainer.method
         self.starts = layer_starts(self.method.network)
         """The initial noise of each layer; empty without a posterior."""
@@ -90,7 +97,10 @@ class TaskRun:
             Diverged: a prediction is not a number.
         """
         started = time.perf_counter()
-        self.rows += evaluate(self.method, self.stream, self.evaluate_on, self.tasks_done)
+        done = self.tasks_done
+        self.rows += evaluate(self.method, self.stream, self.evaluate_on, done)
+        if self.uncertainty is not None:
+            self.rows += self.uncertainty.rows(self.method, done, self.rows)
         self.seconds["evaluation"] += time.perf_counter() - started
 
     @property

@@ -40,6 +40,9 @@ from vcl_radial.tracks.recipe import MethodRecipe, MethodRun, one_of
 
 IMAGE_FOLDER = "image-folder"
 
+OTHER_DATASETS = ("fashion-mnist", "mnist", "notmnist-small", "digits")
+"""Data sets with a known place."""
+
 NETWORKS = ("mlp", "convnet", "resnet")
 """Networks that come with the suite."""
 
@@ -62,18 +65,16 @@ class StreamSettings(Settings):
         test_seed: seed of the test part, separate from the seed of the validation part: searches
             that hold out different validation images must not see a different test part.
         features: an .npz file with the arrays `train` and `test`, whose rows replace the images.
+        uncertainty: whether prediction sets and uncertainties are scored after every task
+            (`vcl_radial.tracks.continual.uncertainty`); by default no.
+        ood: a data set with images of the same size, which uncertainties should tell from the
+            tasks; it implies `uncertainty`.
         checksum: checksum of a user's data; a command fills it in.
         data_name: name of a user's data folder; a command fills it in.
     """
 
     kind: Annotated[str, one_of("split", "permuted", what="function")] = "split"
-    dataset: Annotated[
-        str,
-        one_of(
-            *("fashion-mnist", "mnist", "notmnist-small", "digits", "idx-folder", "image-folder"),
-            what="function",
-        ),
-    ]
+    dataset: Annotated[str, one_of(*OTHER_DATASETS, "idx-folder", IMAGE_FOLDER, what="function")]
     tasks: Count = 5
     first_tasks: Count | None = None
     heads: Literal["multi", "single"] = "multi"
@@ -85,6 +86,8 @@ class StreamSettings(Settings):
     test_share: Annotated[float, Field(gt=0, lt=1)] = TEST_SHARE
     test_seed: CountOrZero = 0
     features: str | None = None
+    uncertainty: bool | None = None
+    ood: Annotated[str, one_of(*OTHER_DATASETS, what="function")] | None = None
     checksum: str | None = None
     data_name: str | None = None
 
@@ -347,7 +350,8 @@ class Run(MethodRun):
         return parts if avalanche is None else parts + avalanche.from_outside()
 
     def _stream_functions(self) -> list[Callable[..., Any]]:
-        functions = {"kind": self.stream.kind, "dataset": self.stream.dataset}
+        stream = self.stream
+        functions = {"kind": stream.kind, "dataset": stream.dataset, "ood": stream.ood or ""}
         return [
             outside.find(key, name) for key, name in functions.items() if outside.is_named(name)
         ]

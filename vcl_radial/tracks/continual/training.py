@@ -26,6 +26,7 @@ from vcl_radial.tracks.continual.methods import method_of, optimizer_for
 from vcl_radial.tracks.continual.networks import make_network, stream_for
 from vcl_radial.tracks.continual.progress import TaskRun
 from vcl_radial.tracks.continual.settings import Recipe, StreamSettings
+from vcl_radial.tracks.continual.uncertainty import of_run
 from vcl_radial.training.seeds import Purpose, drawing_from
 from vcl_radial.training.source import TaskSource, TensorTask
 from vcl_radial.training.trainer import Trainer
@@ -117,7 +118,8 @@ class ContinualRun(TaskRun):
         with drawing_from(task_seed(seed, 0), torch.device("cpu")):
             network = make_network(stream, recipe).to(device)
             trainer = self._trainer(network, on_epoch, watched=watched)
-        super().__init__(self.stream, recipe, trainer, evaluate_on)
+        uncertainty = of_run(settings, self.stream, evaluate_on, data_dir)
+        super().__init__(self.stream, recipe, trainer, evaluate_on, uncertainty)
 
     def _trainer(self, network: Any, on_epoch: OnEpoch, *, watched: bool) -> Any:
         recipe = self.recipe
