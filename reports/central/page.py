@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +21,12 @@ from reports.central.runs import Comparison, means, runs, status
 from vcl_radial.cli.arguments import Parser
 from vcl_radial.metrics.seeds import mean_and_standard_error
 from vcl_radial.reporting.blocks import with_spread
-from vcl_radial.reporting.figures.drawing import Curve, key_line, line, logarithmic, mark, sheet
-from vcl_radial.reporting.figures.style import QUIET_INK, MethodStyle, method_styles, save
+from vcl_radial.reporting.figures.drawing import Curve, key_line, line, logarithmic, sheet
+from vcl_radial.reporting.figures.style import INK, QUIET_INK, MethodStyle, method_styles, save
 
 HERE = Path(__file__).parent
 HEADS = {"split-fashion-multi-head": "many heads", "split-fashion-single-head": "one head"}
-LINES = {"naive": "-", "l2": (0, (4, 2)), "frozen-body": (0, (1, 1.5))}
+LINES = {"naive": "-", "l2": (0, (4, 2)), "frozen-body": (0, (5, 1.5, 1, 1.5))}
 """Methods without a start, and their dashes in the picture."""
 
 Tables = list[tuple[str, pd.DataFrame]]
@@ -85,7 +86,7 @@ def contents(folder: Path) -> dict[str, Any]:
         "shown": shown,
         "lines": start_lines(table),
         "difference": lambda head, family, at: difference(comparisons, head, family, at),
-        "forgotten": lambda head, family, at: forgotten(table, head, family, at),
+        "score": lambda *which: score(table, *which),
     }
 
 
@@ -98,16 +99,16 @@ def start_lines(table: pd.DataFrame) -> pd.DataFrame:
     lines = []
     for family, at in [*kinds, *((name, math.nan) for name in LINES)]:
         of = table[table["family"] == family] if math.isnan(at) else _at(table, family, at)
-        line: dict[str, Any] = {"start": family}
+        line: dict[str, Any] = {"carried": family}
         line["sigma"] = _range(of, "scale") if family in analysis.FAMILIES else "–"
-        line["noise per weight"] = _range(of, "noise") if family in analysis.FAMILIES else "–"
+        line["noise of a weight"] = _range(of, "noise") if family in analysis.FAMILIES else "–"
         heads = {head: of[of["benchmark"] == name] for name, head in HEADS.items()}
         line["seeds"] = ", ".join(dict.fromkeys(str(len(runs)) for runs in heads.values()))
         for head, these in heads.items():
             mean, error = mean_and_standard_error(these["accuracy"])
             line[f"{head}: accuracy (%)"] = with_spread(mean, error, 1)
-            line["learnt" + " " * (head == "one head")] = f"{these['learnt'].mean():.1f}"
-            line["forgotten" + " " * (head == "one head")] = f"{these['forgotten'].mean():z.1f}"
+            line[f"{head}: learnt (%)"] = f"{these['learnt'].mean():.1f}"
+            line[f"{head}: forgotten"] = f"{these['forgotten'].mean():z.1f}"
         lines.append(line)
     return pd.DataFrame(lines)
 
@@ -117,7 +118,7 @@ _at = analysis.at_start
 
 def _range(table: pd.DataFrame, key: str) -> str:
     low, high = table[f"low_{key}"].min(), table[f"high_{key}"].max()
-    return f"{low:.2g}" if math.isclose(low, high, rel_tol=0.01) else f"{low:.2g}–{high:.2g}"
+    return f"{low:.3g}" if math.isclose(low, high, rel_tol=0.01) else f"{low:.2g} to {high:.2g}"
 
 
 def difference(comparisons: pd.DataFrame, head: str, family: str, at: float) -> Comparison:
@@ -128,11 +129,12 @@ def difference(comparisons: pd.DataFrame, head: str, family: str, at: float) -> 
     return result
 
 
-def forgotten(table: pd.DataFrame, head: str, family: str, at: float) -> float:
-    """The mean forgetting of a family at a start."""
+def score(table: pd.DataFrame, head: str, family: str, at: float | None, name: str) -> float:
+    """The mean of a score of a family at a start, or of a method without one."""
     names = {head: name for name, head in HEADS.items()}
-    of = _at(analysis.with_starts(table), family, at)
-    return float(of[of["benchmark"] == names[head]]["forgotten"].mean())
+    table = analysis.with_starts(table)
+    of = table[table["family"] == family] if at is None else _at(table, family, at)
+    return float(of[of["benchmark"] == names[head]][name].mean())
 
 
 def _rows(block: Block, done: Done) -> pd.DataFrame:
@@ -234,25 +236,29 @@ SECTIONS: dict[str, tuple[tuple[str, ...], Callable[..., Tables]]] = {
 
 
 def picture(points: pd.DataFrame) -> Figure:
-    """Accuracy and forgetting over the start, with many heads and with one."""
-    styles = method_styles(["radial-vcl", "gaussian-vcl", "radial-vcl-eq44", "equal noise"])
+    """Accuracy, learnt and forgotten over the start, with many heads and with one."""
+    styles = method_styles(["radial-vcl", "gaussian-vcl", "radial-vcl-eq44"])
     looks: dict[str, MethodStyle] = {
         analysis.EQUAL_SIGMA: styles["radial-vcl"],
-        analysis.EQUAL_NOISE: styles["equal noise"],
+        analysis.EQUAL_NOISE: replace(styles["radial-vcl"], marker="D", linestyle=(0, (2, 1))),
         "Gaussian": styles["gaussian-vcl"],
         "Eq. 44": styles["radial-vcl-eq44"],
     }
-    key = [key_line(n, s.colour, marker=s.marker, markersize=3.5) for n, s in looks.items()]
+    key = [
+        key_line(n, s.colour, marker=s.marker, linestyle=s.linestyle, markersize=3.5)
+        for n, s in looks.items()
+    ]
     key += [key_line(name, QUIET_INK, linestyle=dashes) for name, dashes in LINES.items()]
-    scores = {"accuracy": "final accuracy (%)", "forgotten": "forgotten (points)"}
-    titles = [f"{label}, {head}" for label in scores.values() for head in HEADS.values()]
-    notes = ["split FashionMNIST", "means over seeds, bands of one standard error"]
+    scores = {"accuracy": "final accuracy (%)", "learnt": "learnt (%)", "forgotten": "forgotten"}
+    titles = [f"{label}, {head}" for head in HEADS.values() for label in scores.values()]
+    notes = ["split FashionMNIST", "means over 5 or 10 seeds, bands of one standard error"]
+    notes.append("vertical lines: the two readings of -6, softplus(-6) and exp(-3)")
     title = "Radial and Gaussian posteriors by their start"
-    with sheet(title, notes, titles, per_line=2, width=2.7, height=1.7, key=key) as (
+    with sheet(title, notes, titles, per_line=3, width=2.1, height=1.7, key=key) as (
         figure,
         all_axes,
     ):
-        panels = ((score, name) for score in scores for name in HEADS)
+        panels = ((score, name) for name in HEADS for score in scores)
         for axes, (score, name) in zip(all_axes, panels, strict=True):
             of = points[points["benchmark"] == name]
             for family, style in looks.items():
@@ -260,19 +266,17 @@ def picture(points: pd.DataFrame) -> Figure:
                 y, error = lines[score], lines[f"{score} ±"].fillna(0.0)
                 low, high = (y - error).tolist(), (y + error).tolist()
                 curve = Curve(name, family, lines["start"].tolist(), y.tolist(), low, high)
-                line(axes, curve, style.colour, marker=style.marker, markersize=3.5)
+                look = {"marker": style.marker, "linestyle": style.linestyle, "markersize": 3.5}
+                line(axes, curve, style.colour, **look)
             for method, dashes in LINES.items():
                 level = of[of["family"] == method][score]
                 if len(level):
                     axes.axhline(level.iloc[0], color=QUIET_INK, linestyle=dashes, linewidth=0.9)
-            axes.set_xlabel("initial sigma (equal noise: of a weight)")
+            axes.set_xlabel("initial sigma or noise")
             axes.set_xlim(0.0009, 0.11)
             logarithmic(axes, "x")
-            bottom, top = axes.get_ylim()
-            axes.set_ylim(bottom, top + 0.12 * (top - bottom))  # room for the marks
-            texts = ("softplus(−6)", "exp(−3)") if score == "accuracy" else ("", "")
-            mark(axes, analysis.SOFTPLUS, texts[0])
-            mark(axes, analysis.LOG_VARIANCE, texts[1], ha="right")
+            for start in (analysis.SOFTPLUS, analysis.LOG_VARIANCE):
+                axes.axvline(start, color=INK, linewidth=0.5, zorder=1)
     return figure
 
 

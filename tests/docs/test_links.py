@@ -19,9 +19,9 @@ def test_every_relative_link_leads_to_a_file_and_a_heading_that_are_there(page):
     assert not lost
 
 
-def test_the_readme_has_at_most_5000_bytes_one_picture_and_no_p_value():
+def test_the_readme_has_at_most_6000_bytes_one_picture_and_no_p_value():
     text = README.read_text(encoding="utf-8")
-    assert len(text.encode()) <= 5000
+    assert len(text.encode()) <= 6000
     assert text.count("![") == 1
     assert not re.search(r"\bp [=<] ", text)
 
