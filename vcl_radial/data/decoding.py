@@ -133,7 +133,7 @@ def decoded(
     pool = ThreadPoolExecutor(jobs)
     try:
         results = _in_order(pool, function, items, 4 * jobs)
-        yield from _with_progress(results, len(items), title, report)
+        yield from with_progress(results, len(items), title, report)
     finally:
         pool.shutdown(cancel_futures=True)
 
@@ -156,19 +156,36 @@ def _in_order(
         yield from future.result()
 
 
-def _with_progress(
-    items: Iterable[T], total: int, title: str, report: ReportProgress
+def with_progress(
+    items: Iterable[T],
+    total: int | None,
+    title: str,
+    report: ReportProgress = print_progress,
+    size: Callable[[T], int] = lambda item: 1,
 ) -> Iterator[T]:
+    """Yield items with a progress bar, or lines without a terminal.
+
+    Args:
+        items: the items.
+        total: sum of their sizes; None if it is not known.
+        title: title of the progress.
+        report: takes a line for the user if there is no terminal.
+        size: size of an item.
+    """
     if sys.stderr.isatty():
         from rich.console import Console
         from rich.progress import Progress
 
         with Progress(console=Console(file=terminal(sys.stderr)), transient=True) as bar:
-            yield from bar.track(items, total, description=title)
+            task = bar.add_task(title, total=total)
+            for item in items:
+                yield item
+                bar.advance(task, size(item))
         return
-    due = time.monotonic() + _PATIENCE
-    for count, item in enumerate(items, start=1):
+    due, done = time.monotonic() + _PATIENCE, 0
+    for item in items:
         yield item
+        done += size(item)
         if time.monotonic() > due:
             due = time.monotonic() + _EVERY
-            report(f"{title}: {count} of {total}")
+            report(f"{title}: {done:,}" + ("" if total is None else f" of {total:,}"))

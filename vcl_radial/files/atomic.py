@@ -7,7 +7,9 @@ import glob
 import gzip
 import os
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from vcl_radial.files.reading import open_file
 
@@ -25,13 +27,24 @@ def write(path: Path, data: bytes | memoryview) -> None:
     Raises:
         OSError: the file cannot be written; the old one is unchanged.
     """
+    with replacing(path) as file:
+        file.write(data)
+
+
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """Open a temporary file that replaces a file at the end; see `write`.
+
+    Raises:
+        OSError: the file cannot be written; the old one is unchanged.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     for other in path.parent.glob(f".{glob.escape(path.name)}.{'?' * 8}"):
         _remove_if_unlocked(other)
     descriptor, temporary = _temporary_file(path)
     try:
         with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
+            yield file
             file.flush()
             os.fsync(file.fileno())
             temporary.chmod(0o644)  # mkstemp makes files that only their owner can read

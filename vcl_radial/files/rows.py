@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final, TextIO
 
 from vcl_radial.errors import DataError
-from vcl_radial.files.reading import data_errors, open_text
+from vcl_radial.files.reading import LARGE, data_errors, open_text
 
 LONGEST_LINE: Final = 1 << 24
 """Largest number of characters in a line."""
@@ -26,7 +26,9 @@ _SEPARATOR_LINE = re.compile(r'"?sep=([^\w\s"]|\t)"?', re.IGNORECASE)
 _IN_QUOTES = re.compile(r'"[^"]*"')
 
 
-def read_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+def read_rows(
+    path: Path, most_cells: int | None = None, most_bytes: int = LARGE
+) -> Iterator[tuple[int, list[str]]]:
     """Yield the number and the cells of each row that is not empty, the header first.
 
     The separator is the most frequent of comma, semicolon and tab in the header outside double
@@ -35,13 +37,15 @@ def read_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
 
     Args:
         path: the file; gzip-compressed if its name ends in `.gz`.
+        most_cells: largest number of cells; None: `MOST_CELLS`, for a caller that keeps them.
+        most_bytes: largest size of the file, decompressed.
 
     Raises:
-        DataError: the file is missing, damaged, no table in UTF-8, or larger than `MOST_CELLS`; or
+        DataError: the file is missing, damaged, no table in UTF-8, or larger than the limits; or
             a row is longer or shorter than the header, or a double quote is not closed.
     """
-    with data_errors(path, "save it as CSV in UTF-8"), open_text(path) as file:
-        yield from _split(path, _lines(file))
+    with data_errors(path, "save it as CSV in UTF-8"), open_text(path, most_bytes) as file:
+        yield from _split(path, _lines(file), most_cells or MOST_CELLS)
 
 
 def _lines(file: TextIO) -> Iterator[str]:
@@ -67,7 +71,7 @@ def _header(lines: Iterator[str]) -> tuple[list[str], str]:
     return header, named[1] if named else max(",;\t", key=unquoted.count)
 
 
-def _split(path: Path, lines: Iterator[str]) -> Iterator[tuple[int, list[str]]]:
+def _split(path: Path, lines: Iterator[str], most_cells: int) -> Iterator[tuple[int, list[str]]]:
     """Split lines into the rows of `read_rows`."""
     header, separator = _header(lines)
     reader = csv.reader(
@@ -92,9 +96,9 @@ def _split(path: Path, lines: Iterator[str]) -> Iterator[tuple[int, list[str]]]:
                 yield number, cells
             elif number == 1:
                 break
-            if number * width > MOST_CELLS:
+            if number * width > most_cells:
                 raise DataError(
-                    f"has more than {MOST_CELLS:,} cells up to row {number:,}; leave out "
+                    f"has more than {most_cells:,} cells up to row {number:,}; leave out "
                     f"some of its {width:,} columns, or the rows from there on",
                     at=path,
                 )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Self
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import torch
 from torch import Tensor, nn
@@ -14,6 +15,9 @@ from vcl_radial.methods.base import Method
 from vcl_radial.methods.tasks import check_inputs
 from vcl_radial.models.posterior import Layer, layers
 from vcl_radial.nn.shared_inputs import shared_inputs
+
+if TYPE_CHECKING:
+    from vcl_radial.models.inputs import Batch
 
 BATCH = 4096
 """Largest number of inputs that are predicted together; predictions do not depend on it."""
@@ -93,7 +97,7 @@ class Model:
 
     def assess(self, x: Any, task: int | str | None = None) -> Assessment:
         """Tasks, probabilities and uncertainty in one pass; see `predict` and `uncertainty`."""
-        number = None if task is None else self._number(task)
+        number = None if task is None else self.number(task)
         infers = task is None and len(self.card["heads"]) > 1
         candidates = range(len(self.tasks)) if infers else [number]
         parts = []
@@ -123,10 +127,10 @@ class Model:
             raise bad_value(
                 "task", task, f"must be one of 0 to {len(self.tasks) - 1}: each has a head"
             )
-        number = None if task is None else self._number(task)
+        number = None if task is None else self.number(task)
         with torch.no_grad(), self.method.using(self.method.predictor(number)):
             outputs = [
-                self.method.draws(part, self._head(number), samples=samples, seed=seed)
+                self.method.draws(part, self.head(number), samples=samples, seed=seed)
                 for part in self._batches(x)
             ]
         return torch.cat(outputs, 1)
@@ -154,6 +158,31 @@ class Model:
             raise DataError(f"must be numbers of outputs from 0 to {outputs - 1}", at="y")
         return probs.gather(1, labels.long()[:, None])[:, 0].log()
 
+    def number(self, task: int | str) -> int:
+        """The number of a task (from 0) by its number or name.
+
+        Raises:
+            UserError: there is no such task.
+        """
+        names = self.tasks
+        if isinstance(task, str) and task in names:
+            return names.index(task)
+        if isinstance(task, int) and 0 <= task < len(names):
+            return task
+        raise bad_value("task", task, f"is none of 0 to {len(names) - 1}, or {', '.join(names)}")
+
+    def head(self, task: int | None) -> int:
+        """The head of a task by its number; the first one for None."""
+        return 0 if task is None else self.card["tasks"][task]["head"]
+
+    def read(self, data: str, data_dir: Path | None = None) -> Iterator[Batch]:
+        """Read inputs from files or a data set; see `vcl_radial.models.inputs.read_inputs`."""
+        from vcl_radial.models.inputs import Form, read_inputs
+
+        about, stream = self.card["input"], self.card["spec"].get("stream", {})
+        form = Form(tuple(about["shape"]), stream.get("image_size"), about.get("permuted", False))
+        return read_inputs(data, form, data_dir)
+
     def _assess(self, x: Tensor, number: int | None) -> tuple[Tensor, ...]:
         """Probabilities of prepared inputs, and the parts of their uncertainty."""
         log_p = self._log_draws(x, number)
@@ -166,19 +195,8 @@ class Model:
         """Log-probabilities of prepared inputs under the draws of `Method.predict`, `[S, N, C]`."""
         method = self.method
         with method.using(method.predictor(number)), shared_inputs(method.network, x):
-            outputs = method.draws(x, self._head(number))
+            outputs = method.draws(x, self.head(number))
         return method.likelihood.logits(outputs).log_softmax(-1)
-
-    def _number(self, task: int | str) -> int:
-        names = self.tasks
-        if isinstance(task, str) and task in names:
-            return names.index(task)
-        if isinstance(task, int) and 0 <= task < len(names):
-            return task
-        raise bad_value("task", task, f"is none of 0 to {len(names) - 1}, or {', '.join(names)}")
-
-    def _head(self, task: int | None) -> int:
-        return 0 if task is None else self.card["tasks"][task]["head"]
 
     def _batches(self, x: Any) -> Sequence[Tensor]:
         """The inputs as the network takes them, in batches."""

@@ -102,7 +102,8 @@ def _of_network(network: nn.Module) -> Iterator[tuple[str, Layer]]:
                 q = block.posterior
                 factor = q.factor.detach() if isinstance(q, Correlated) else None
                 yield f"{name}.{number}", Layer(q.mean.detach(), q.scale.detach(), factor)
-        elif isinstance(module, ExactHead) and hasattr(q := module.posterior, "precision"):
+        elif isinstance(module, ExactHead) and hasattr(module.posterior, "precision"):
+            q = module.posterior
             precision = q.shape / q.rate * q.precision  # at the mean of the noise precision
             scale = precision.diagonal().rsqrt().expand_as(q.mean.T)
             yield name, Layer(q.mean.T, scale, precision=precision)

@@ -233,7 +233,7 @@ def test_pixels_are_kept_until_a_file_changes(tmp_path, monkeypatch, capsys):
         raise AssertionError("decoded again")
 
     with monkeypatch.context() as patch:
-        patch.setattr(image_folder, "_decode", decode)
+        patch.setattr(image_folder, "decode_image", decode)
         again = load_image_folder(tmp_path)
         assert torch.equal(first.train_x, again.train_x)
         assert torch.equal(first.test_x, again.test_x)

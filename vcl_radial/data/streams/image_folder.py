@@ -76,9 +76,9 @@ def _pixels(root: Path, paths: Sequence[Path], image_size: int | None) -> Pixels
 
 
 def _decoded(root: Path, paths: Sequence[Path], image_size: int | None) -> Decoded:
-    size = _decode(paths[0], image_size).shape[1:]
+    size = decode_image(paths[0], image_size).shape[1:]
     check_memory(root, len(paths), *size)
-    decode = partial(_decode, image_size=image_size)
+    decode = partial(decode_image, image_size=image_size)
 
     def in_colour() -> Generator[Pixels, None, None]:
         title = f"{root}: images"
@@ -95,7 +95,7 @@ def _decoded(root: Path, paths: Sequence[Path], image_size: int | None) -> Decod
     return (len(paths), 3, *size), in_colour()
 
 
-def _decode(path: Path, image_size: int | None) -> Pixels:
+def decode_image(path: Path, image_size: int | None) -> Pixels:
     """The pixels of an image: uint8 [1, H, W] if it is grey, else [3, H, W].
 
     Raises:

@@ -34,7 +34,11 @@ def kept(training: TaskRun) -> tuple[dict[str, Any], dict[str, Any]] | None:
         for label, name in zip(stream.task_classes[task], names[task], strict=True):
             heads[stream.task_label(task)][label] = name
     card = {
-        "input": {"shape": list(stream.x.shape[1:]), "scaling": stream.scaling},
+        "input": {
+            "shape": list(stream.x.shape[1:]),
+            "scaling": stream.scaling,
+            "permuted": stream.permutations is not None,
+        },
         "tasks": [{"name": stream.task_names[t], "head": stream.task_label(t)} for t in tasks],
         "heads": heads,
         "multi_head": stream.multi_head,
