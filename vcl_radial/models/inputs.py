@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -53,11 +53,13 @@ class Form:
         shape: shape of an input: channels, height and width, or the numbers of a vector.
         image_size: edge to which images are stretched; None: their own size.
         permuted: whether the pixels of each task have their own order, which files do not have.
+        decode: reads an image file as `shape`; None: its pixels as they are.
     """
 
     shape: tuple[int, ...]
     image_size: int | None = None
     permuted: bool = False
+    decode: Callable[[Path], Array] | None = None
 
 
 def read_inputs(data: str, form: Form, data_dir: Path | None = None) -> Iterator[Batch]:
@@ -120,7 +122,7 @@ def _in_folder(root: Path, form: Form) -> Iterator[Batch]:
     )
     if not paths:
         raise DataError("holds no image; name a folder with some", at=root)
-    decode = partial(_fitting_image, form=form)
+    decode = form.decode or partial(_fitting_image, form=form)
     with closing(decoded(decode, paths, processors(), f"{root}: images", print_progress)) as images:
         for at in range(0, len(paths), BATCH):
             part = [path.relative_to(root) for path in paths[at : at + BATCH]]

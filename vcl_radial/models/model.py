@@ -198,10 +198,10 @@ class Model:
             outputs = method.draws(x, self.head(number))
         return method.likelihood.logits(outputs).log_softmax(-1)
 
-    def _batches(self, x: Any) -> Sequence[Tensor]:
+    def _batches(self, x: Any) -> Iterator[Tensor]:
         """The inputs as the network takes them, in batches."""
-        shape, scaling = tuple(self.card["input"]["shape"]), self.card["input"]["scaling"]
-        if scaling is None:
+        shape = tuple(self.card["input"]["shape"])
+        if self.card["input"]["scaling"] is None:
             raise UserError(
                 "this model does not know how its stream made inputs of raw data: predict with "
                 "model.method"
@@ -216,14 +216,23 @@ class Model:
             raise DataError(f"has shape {list(raw.shape)}, not [N, {str([*shape])[1:]}", at="x")
         if raw.is_complex():
             raise DataError("must be real numbers", at="x")
-        m, s = scaling
 
         def prepared(part: Tensor) -> Tensor:
             part = part.to(self.method.device).float()
             check_inputs(part, "x")
-            return part.sub(m).div(s).reshape(len(part), *shape)
+            return self.scaled(part.reshape(len(part), *shape))
 
-        return [prepared(part) for part in torch.split(raw, BATCH)]
+        return map(prepared, torch.split(raw, self.batch_size))
+
+    @property
+    def batch_size(self) -> int:
+        """Largest number of inputs that are predicted together."""
+        return BATCH
+
+    def scaled(self, x: Tensor) -> Tensor:
+        """Scale inputs `[N, *shape]` as in training."""
+        m, s = self.card["input"]["scaling"]
+        return x.sub(m).div(s)
 
 
 def _entropy(log_p: Tensor) -> Tensor:

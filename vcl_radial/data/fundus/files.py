@@ -31,15 +31,24 @@ class FileReader:
     def read(self, photograph: Photograph, size: int) -> Image.Image:
         """The picture in RGB, at a smaller scale if it has many more pixels than `size`."""
         assert photograph.path is not None, f"{photograph.name} has no file"
-        # The field may fill only a part of the picture, and lesions are small.
-        edge = max(3 * size, _EDGE)
-        picture = read_picture(photograph.path, edge).convert("RGB")
-        return picture.reduce(max(1, min(picture.size) // edge))
+        return read_photograph(photograph.path, size)
 
     def version(self, photograph: Photograph) -> str:
         """Size and time of the last change, so that the contents are not read again."""
         assert photograph.path is not None, f"{photograph.name} has no file"
         return file_version(photograph.path)
+
+
+def read_photograph(path: Path, size: int) -> Image.Image:
+    """The picture of a file in RGB, at a smaller scale if it has many more pixels than `size`.
+
+    Raises:
+        Unreadable: see `read_picture`.
+    """
+    # The field may fill only a part of the picture, and lesions are small.
+    edge = max(3 * size, _EDGE)
+    picture = read_picture(path, edge).convert("RGB")
+    return picture.reduce(max(1, min(picture.size) // edge))
 
 
 def images_in(*folders: Path) -> dict[str, list[Path]]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from vcl_radial.data.fundus import FundusData
     from vcl_radial.methods.base import Method
+    from vcl_radial.models.model import Model
     from vcl_radial.reporting.blocks import Section
     from vcl_radial.runs.track import FinishedRun
     from vcl_radial.tracks.retinopathy.prepare import Prepared
@@ -142,6 +143,18 @@ class Retinopathy(Track[Run]):
         from vcl_radial.tracks.retinopathy.costs import costs
 
         return costs(runs, data_dir, device)
+
+    def kept_model(self, training: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
+        """The method after the last site."""
+        from vcl_radial.tracks.retinopathy.models import kept
+
+        return kept(training)
+
+    def restored_model(self, run: Run, card: Mapping[str, Any], state: dict[str, Any]) -> Model:
+        """The method as it was kept."""
+        from vcl_radial.tracks.retinopathy.models import restored
+
+        return restored(run, card, state)
 
     def epochs(self, run: Run) -> int:
         """Epochs of one site; the number of sites follows from the photographs."""
