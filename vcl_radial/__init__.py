@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from vcl_radial.reporting.run import run
     from vcl_radial.runs.catalogue import list_benchmarks, list_methods
     from vcl_radial.runs.kept import load
+    from vcl_radial.runs.updating import update
     from vcl_radial.sweeps.command import sweep
     from vcl_radial.sweeps.folder_report import report
     from vcl_radial.tracks.continual.benchmark import benchmark
@@ -50,6 +51,7 @@ __all__ = [
     "run",
     "sweep",
     "to_bayesian",
+    "update",
 ]
 
 _MODULES = {
@@ -70,6 +72,7 @@ _MODULES = {
     "run": "vcl_radial.reporting.run",
     "sweep": "vcl_radial.sweeps.command",
     "to_bayesian": "vcl_radial.nn.convert",
+    "update": "vcl_radial.runs.updating",
 }
 """Where each public name is defined, for `__getattr__`."""
 

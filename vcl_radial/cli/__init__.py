@@ -19,8 +19,9 @@ from vcl_radial.system.output import open_closed_streams, unfailing_output
 
 COMMANDS = {
     "run": "run methods on a benchmark and write its report",
-    "list": "list the benchmarks, methods and sweeps",
     "predict": "predict images, arrays, tables or a data set with the model of a finished run",
+    "update": "let the model of a finished run learn one more task",
+    "list": "list the benchmarks, methods and sweeps, or the models in a folder",
     "report": "write tables, pictures and a page of finished runs, or of a sweep",
     "sweep": "search for good settings of methods",
     "check": "check your method or posterior",

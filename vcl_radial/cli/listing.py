@@ -1,4 +1,4 @@
-"""`vcl-radial list`: list the shipped benchmarks, methods and sweeps, by track."""
+"""`vcl-radial list`: list benchmarks, methods and sweeps by track, or the models in a folder."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import argparse
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from vcl_radial.cli.arguments import DONE
+from vcl_radial.cli.arguments import DONE, folder
+from vcl_radial.errors import visible
 
 if TYPE_CHECKING:
     from vcl_radial.config.installed import Offer
@@ -14,13 +15,25 @@ if TYPE_CHECKING:
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the description and the arguments."""
-    parser.description = "List the benchmarks and methods of each track, and the sweeps."
+    parser.description = (
+        "List the benchmarks and methods of each track, and the sweeps. For a folder of runs, list "
+        "the models that they keep, each with its tasks and the parents that it was updated from."
+    )
+    parser.add_argument(
+        "folder", metavar="FOLDER", nargs="?", type=folder, help="the folder of a run, or of runs"
+    )
     parser.set_defaults(command=_list)
 
 
 def _list(options: argparse.Namespace) -> int:
     from vcl_radial.runs import catalogue, tracks
 
+    if options.folder is not None:
+        from vcl_radial.runs.updating import model_lines
+
+        for line in model_lines(options.folder):
+            print(visible(line))
+        return DONE
     for track in tracks.names():
         _show(f"Benchmarks ({track})", catalogue.list_benchmarks(track))
         _show(f"Methods ({track})", catalogue.list_methods(track))

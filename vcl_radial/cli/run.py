@@ -119,7 +119,7 @@ def _run(options: argparse.Namespace) -> int:
     )
     if not done.is_first:
         return DONE
-    _print_faults(done.failures)
+    print_faults(done.failures)
     if len(done.runs) == len(done.failures):
         return FAILED
     from vcl_radial.reporting.write import report_of_command
@@ -134,7 +134,7 @@ def _prepare_report() -> None:
     prepare()
 
 
-def _print_faults(failures: Sequence[RunOutcome]) -> None:
+def print_faults(failures: Sequence[RunOutcome]) -> None:
     """Print the runs that have no result, one line per reason."""
     faults: dict[str | None, list[Any]] = {}
     for end in failures:

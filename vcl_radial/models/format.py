@@ -57,16 +57,7 @@ def decode(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
         UserError: the folder has no model.
         DataError: a file is damaged, foreign, or of a newer version.
     """
-    path = folder / CARD
-    if not path.exists():
-        raise UserError(
-            "holds no model: name the folder of a finished run (seed-...) or of a method, or run "
-            "it again without --no-model",
-            at=folder,
-        )
-    with reading.data_errors(path):
-        card = reading.read_json(path)
-    card = _checked(card, path)
+    card = read_card(folder)
     path = folder / TENSORS
     with reading.data_errors(path):
         data = reading.read_bytes(path, reading.LARGE)
@@ -79,6 +70,23 @@ def decode(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     except Exception:  # safetensors has its own error class, and a forged tree fails anywhere
         raise DataError("is no model of this suite; copy it again", at=path) from None
     return card, state
+
+
+def read_card(folder: Path) -> dict[str, Any]:
+    """The card of a folder's model.
+
+    Raises:
+        UserError, DataError: see `decode`.
+    """
+    path = folder / CARD
+    if not path.exists():
+        raise UserError(
+            "holds no model: name the folder of a finished run (seed-...) or of a method, or run "
+            "it again without --no-model",
+            at=folder,
+        )
+    with reading.data_errors(path):
+        return _checked(reading.read_json(path), path)
 
 
 def _checked(card: Any, path: Path) -> dict[str, Any]:

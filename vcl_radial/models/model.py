@@ -198,6 +198,14 @@ class Model:
             outputs = method.draws(x, self.head(number))
         return method.likelihood.logits(outputs).log_softmax(-1)
 
+    def inputs(self, x: Any) -> Tensor:
+        """The raw inputs `[N, ...]` as the network takes them.
+
+        Raises:
+            DataError: the inputs have another shape, or are not finite.
+        """
+        return torch.cat([*self._batches(x)])
+
     def _batches(self, x: Any) -> Iterator[Tensor]:
         """The inputs as the network takes them, in batches."""
         shape = tuple(self.card["input"]["shape"])

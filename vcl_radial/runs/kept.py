@@ -50,13 +50,13 @@ def load(folder: str | Path, *, trust: bool = False) -> Model:
         DataError: a file is damaged, foreign or of a newer version, or names code from outside.
     """
     path = Path(folder)
-    seeds = [] if (path / files.CARD).exists() else sorted(path.glob(f"seed-*/{files.CARD}"))
-    if not seeds:
-        return _load(path, trust)
+    paths = folders(path)
+    if paths == [path]:
+        return load_one(path, trust=trust)
     from vcl_radial.models.ensemble import Ensemble
 
-    models = [_load(card.parent, trust) for card in seeds]
-    specs = [{**model.card["spec"], "seed": None} for model in models]
+    models = [load_one(path, trust=trust) for path in paths]
+    specs = [_without_seed(model.card["spec"]) for model in models]
     if any(spec != specs[0] for spec in specs):
         raise UserError(
             "holds runs of several settings; move each into a folder of its own", at=path
@@ -67,7 +67,20 @@ def load(folder: str | Path, *, trust: bool = False) -> Model:
         raise UserError(str(error), at=path) from None
 
 
-def _load(path: Path, trust: bool) -> Model:
+def folders(path: Path) -> list[Path]:
+    """The folders of the seeds in the folder of a method, or the folder of a run itself."""
+    seeds = [] if (path / files.CARD).exists() else sorted(path.glob(f"seed-*/{files.CARD}"))
+    return [card.parent for card in seeds] or [path]
+
+
+def _without_seed(spec: dict[str, Any]) -> dict[str, Any]:
+    """A spec in which the runs of a method's seeds agree; each has parents of its own."""
+    updates = [[link["task"], link["checksum"]] for link in spec.get("updates", [])]
+    return {**spec, "seed": None, "updates": updates}
+
+
+def load_one(path: Path, *, trust: bool = False) -> Model:
+    """Load the model of a run; see `load`."""
     from vcl_radial.runs import tracks
 
     card, state = files.decode(path)

@@ -19,6 +19,24 @@ DEFAULT_TRACK = "continual"
 """The track of a benchmark or a `spec.toml` that names none."""
 
 
+class Update(Settings):
+    """One more task that a kept model learned.
+
+    Attributes:
+        parent: checksum of the parent's `model.safetensors`.
+        task: name of the task.
+        checksum: checksum of the task's data.
+        folder: folder of the parent, which may be moved.
+        data: path of the task's data, which may be moved.
+    """
+
+    parent: str
+    task: str
+    checksum: str
+    folder: str
+    data: str
+
+
 class RunSpec(Settings):
     """The spec of one run, as `spec.toml` in its folder holds it; a track adds two tables.
 
@@ -32,6 +50,8 @@ class RunSpec(Settings):
         evaluate_on: the data on which the run is scored.
         code: checksum of the files of a user's classes and functions (`package.module:name`); a
             command fills it in.
+        updates: the tasks after those of the benchmark, each learned by a kept model
+            (`vcl_radial.runs.updating`); the run learns the last one.
     """
 
     TRACK: ClassVar[str] = DEFAULT_TRACK
@@ -43,6 +63,7 @@ class RunSpec(Settings):
     seed: Annotated[int, Field(ge=0, lt=2**31)]
     evaluate_on: Literal["test", "validation"] = "test"
     code: str | None = None
+    updates: list[Update] | None = None
 
     @model_validator(mode="after")
     def _validation_data_exist(self) -> Self:
@@ -73,10 +94,11 @@ class RunSpec(Settings):
     def digest(self) -> str:
         """A hash of `spec.toml` without the seed, and without names that do not change numbers.
 
-        These are the name of the method and the name of a data folder, which may be moved. A key
+        These are the name of the method, and names of folders and files that may be moved. A key
         with `digest="unless default"` is left out at its default (`vcl_radial.runs.keys`).
         """
         left_out: dict[str, Any] = {"seed": True, "method": True, self.DATA: {"data_name"}}
+        left_out["updates"] = {"__all__": {"folder", "data"}}
         if isinstance(recipe := getattr(self, UNNAMED_TABLE, None), Settings):
             left_out[UNNAMED_TABLE] = at_default(recipe)
         return digest_of(self.model_dump(exclude=left_out, exclude_none=True, mode="json"))[:8]

@@ -264,6 +264,14 @@ class Track(ABC, Generic[R]):
         """
         raise NotImplementedError
 
+    def new_task(self, model: Model, data: Path) -> str:
+        """The checksum of the data of one more task for a kept model.
+
+        Raises:
+            DataError: the data are missing, damaged or do not fit the model.
+        """
+        raise UserError(f"a model of {self.name} learns no further task")
+
     def batches(self, runs: Sequence[R], lanes: int) -> list[list[R]]:
         """Batches of at most `lanes` runs that can train together, ordered by their first run."""
         return [[run] for run in runs]

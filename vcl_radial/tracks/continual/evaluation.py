@@ -23,7 +23,7 @@ Row = tuple[int, int, str, float]
 
 @torch.no_grad()
 def evaluate(method: Method, stream: TensorStream, part: Split, tasks_done: int) -> list[Row]:
-    """The scores on the tasks that are scored after `tasks_done` tasks.
+    """The scores on the tasks that are scored after `tasks_done` tasks, if they have data.
 
     Accuracy and ECE are in per cent, the NLL in nats. `sampling` (if the method draws weights) and
     `predicted_as_newest` (if all tasks share one head) are in per cent.
@@ -36,6 +36,8 @@ def evaluate(method: Method, stream: TensorStream, part: Split, tasks_done: int)
     if method.needs_whole_stream:
         newest = None
     for task in evaluated_tasks(stream, tasks_done):
+        if not len(stream.rows(task, part)):
+            continue
         x, predictions, spreads = stream.inputs(task, part), [], []
         for batch in torch.split(x, eval_batch(stream)):
             predictions.append(method.predict(batch, stream.task_label(task), number=task))

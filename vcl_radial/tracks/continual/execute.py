@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -20,6 +21,7 @@ from vcl_radial.tracks.continual.networks import make_network, stream_for
 from vcl_radial.tracks.continual.settings import Run
 from vcl_radial.tracks.continual.training import ContinualRun
 from vcl_radial.tracks.continual.uncertainty import of_run
+from vcl_radial.tracks.continual.updating import UpdatedRun, updated_stream
 from vcl_radial.tracks.methods import check_made
 
 
@@ -31,16 +33,18 @@ def open_run(spec: Run, context: RunContext, report: Callable[[Step], None]) -> 
             report(run.untrained())
         report(run.after_epoch(task, epoch, scalars))
 
-    run = run_class(spec, context, report)(
-        spec.stream,
-        spec.recipe,
-        spec.seed,
-        evaluate_on=spec.evaluate_on,
-        data_dir=context.data_dir,
-        device=context.device,
-        on_epoch=on_epoch,
-        watched=bool(context.log),
-    )
+    settings: dict[str, Any] = {
+        "evaluate_on": spec.evaluate_on,
+        "device": context.device,
+        "on_epoch": on_epoch,
+        "watched": bool(context.log),
+    }
+    if spec.updates:
+        run: ContinualRun = UpdatedRun(updated_stream(spec, context.data_dir), spec, **settings)
+    else:
+        run = run_class(spec, context, report)(
+            spec.stream, spec.recipe, spec.seed, data_dir=context.data_dir, **settings
+        )
     return run
 
 
@@ -53,6 +57,22 @@ def run_class(
     from vcl_radial.tracks.continual.avalanche import AvalancheRun
 
     return partial(AvalancheRun, folder=RunFolder(context.out, spec).path, report=report)
+
+
+def check_update(run: Run, data_dir: Path | None) -> None:
+    """Read the data of a run that updates a model, and report what is not scored again.
+
+    Raises:
+        UserError: the parent or the new data do not fit.
+    """
+    if run.stream.statistics == "all-tasks" and run.stream.kind != "permuted":
+        print(
+            f"{run.method}: the inputs are standardised by the statistics that the model keeps, "
+            "those of all tasks of its benchmark",
+            file=sys.stderr,
+        )
+    stream = updated_stream(run, data_dir, lambda line: print(line, file=sys.stderr))
+    run.recipe.check_batches(len(stream.train[-1]))
 
 
 def check_made_on(runs: Sequence[Run], data_dir: Path | None) -> None:

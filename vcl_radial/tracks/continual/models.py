@@ -39,7 +39,14 @@ def kept(training: TaskRun) -> tuple[dict[str, Any], dict[str, Any]] | None:
             "scaling": stream.scaling,
             "permuted": stream.permutations is not None,
         },
-        "tasks": [{"name": stream.task_names[t], "head": stream.task_label(t)} for t in tasks],
+        "tasks": [
+            {
+                "name": stream.task_names[t],
+                "head": stream.task_label(t),
+                "outputs": list(stream.task_classes[t]),
+            }
+            for t in tasks
+        ],
         "heads": heads,
         "multi_head": stream.multi_head,
         "training_points": sum(len(state[key][0]) for key in POINTS if state.get(key)),

@@ -67,15 +67,18 @@ class Continual(Track[Run]):
     def check_data(self, runs: Sequence[Run], data_dir: Path | None) -> None:
         """Make each stream, and each method for it once."""
         with quiet():  # Avalanche's imports warn
-            from vcl_radial.tracks.continual.execute import check_made_on
+            from vcl_radial.tracks.continual.execute import check_made_on, check_update
 
             groups: dict[str, list[Run]] = {}
             for run in runs:
+                if run.updates:
+                    check_update(run, data_dir)
+                    continue
                 key = f"{_stream_key(run)} {run.recipe.network is None}"
                 groups.setdefault(key, []).append(run)
             for group in groups.values():
                 check_made_on(group, data_dir)
-        if any(run.stream.dataset == IMAGE_FOLDER for run in runs):
+        if any(run.stream.dataset == IMAGE_FOLDER and not run.updates for run in runs):
             _warn_of_ignored_files(required_root(IMAGE_FOLDER, data_dir))
 
     def open(self, run: Run, context: RunContext, report: Callable[[Step], None]) -> Training:
@@ -142,9 +145,16 @@ class Continual(Track[Run]):
 
             return restored(run, card, state)
 
+    def new_task(self, model: Model, data: Path) -> str:
+        """The checksum of images or rows, and of their classes."""
+        with quiet():  # Avalanche's imports warn
+            from vcl_radial.tracks.continual.updating import new_task
+
+            return new_task(model, data)
+
     def epochs(self, run: Run) -> int:
         """Epochs of all tasks together."""
-        return run.recipe.epochs_until(run.stream.trained_tasks)
+        return run.recipe.epochs_until(run.stream.trained_tasks + len(run.updates or ()))
 
     def batches(self, runs: Sequence[Run], lanes: int) -> list[list[Run]]:
         """Runs of one stream and one shape."""

@@ -86,9 +86,10 @@ class ContinualRun(TaskRun):
     """A run in progress.
 
     Args:
-        settings: the task sequence.
+        stream: the task sequence, or its settings.
         recipe: the method.
         seed: seed of the initial weights, the batches and the weight samples.
+        learnt: number of tasks that were learnt before the run, and need no training data.
         evaluate_on: "test" or "validation".
         data_dir: folder of the data; see `vcl_radial.data.streams`.
         device: the device of network and data.
@@ -98,10 +99,11 @@ class ContinualRun(TaskRun):
 
     def __init__(
         self,
-        settings: StreamSettings,
+        stream: StreamSettings | TensorStream,
         recipe: Recipe,
         seed: int,
         *,
+        learnt: int = 0,
         evaluate_on: Any = "test",
         data_dir: Path | None = None,
         device: str = "cpu",
@@ -111,14 +113,18 @@ class ContinualRun(TaskRun):
         # A network trained to a loss near 0 meets denormal numbers, and they are slow.
         torch.set_flush_denormal(True)
         self.seed, self.recipe, self.evaluate_on = seed, recipe, evaluate_on
-        stream = stream_for(settings, recipe, data_dir, seed)
-        recipe.check_batches(min(map(len, stream.train)))
+        settings = stream
+        if isinstance(stream, StreamSettings):
+            stream = stream_for(stream, recipe, data_dir, seed)
+        recipe.check_batches(min(map(len, stream.train[learnt:])))
         self.stream = stream.to(device)
         self.source = StreamTasks(self.stream, recipe)
         with drawing_from(task_seed(seed, 0), torch.device("cpu")):
             network = make_network(stream, recipe).to(device)
             trainer = self._trainer(network, on_epoch, watched=watched)
-        uncertainty = of_run(settings, self.stream, evaluate_on, data_dir)
+        uncertainty = None
+        if isinstance(settings, StreamSettings):
+            uncertainty = of_run(settings, self.stream, evaluate_on, data_dir)
         super().__init__(self.stream, recipe, trainer, evaluate_on, uncertainty)
 
     def _trainer(self, network: Any, on_epoch: OnEpoch, *, watched: bool) -> Any:
