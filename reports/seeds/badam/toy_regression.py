@@ -149,7 +149,13 @@ def learnt_by(lanes: type[LaneMethod]) -> Predict:
 
 
 def predict_with(
-    predict: Predict, recipe: Recipe, hidden: int, x: Tensor, y: Tensor, points: Tensor
+    predict: Predict,
+    recipe: Recipe,
+    hidden: int,
+    x: Tensor,
+    y: Tensor,
+    points: Tensor,
+    seed: int = 0,
 ) -> Prediction:
     """Train on standardised data and predict in the original units.
 
@@ -160,6 +166,7 @@ def predict_with(
         x: inputs `[N]`.
         y: targets `[N]`.
         points: inputs of the predictions, `[n]`.
+        seed: seed of the training.
 
     Raises:
         Diverged: a prediction is no finite number.
@@ -168,7 +175,7 @@ def predict_with(
     inputs = scaled.inputs(points[:, None]).float()
     job = Job(
         [recipe],
-        [0],
+        [seed],
         [LaneData.of([(scaled.inputs(x[:, None]), scaled.targets(y))])],
         inputs[None],
         [hidden, hidden],
