@@ -32,7 +32,7 @@ SECTIONS = {
     name: import_module(f"benchmarks.speed.{name}")
     for name in (
         *("convolutions", "growth", "kl", "lanes", "loops", "methods"),
-        *("peers", "prediction", "regression", "run", "step"),
+        *("peers", "prediction", "regression", "run", "samples", "step"),
     )
 }
 TITLES = {name: page.title_and_notes(section)[0] for name, section in SECTIONS.items()}

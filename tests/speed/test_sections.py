@@ -7,13 +7,24 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from benchmarks.speed import convolutions, growth, kl, lanes, memory, methods, regression
+from benchmarks.speed import (
+    convolutions,
+    growth,
+    kl,
+    lanes,
+    memory,
+    methods,
+    regression,
+    samples,
+)
 from benchmarks.speed.data import noise
 from benchmarks.speed.measuring import SECTIONS
 from benchmarks.speed.step import VARIANTS
 from benchmarks.speed.training import EPOCH, STEP, TWO_TASKS, LaneTraining, Training
 from vcl_radial.data.streams import load_dataset
 from vcl_radial.errors import Diverged
+from vcl_radial.likelihoods.predict import in_mode
+from vcl_radial.methods.tasks import Batch
 from vcl_radial.nn.lane_step import LaneStep
 
 
@@ -35,7 +46,7 @@ def assert_ratios(medians):
 
 @pytest.mark.usefixtures("probes_here")
 @pytest.mark.parametrize(
-    "section", ["growth", "kl", "loops", "methods", "peers", "prediction", "regression"]
+    "section", ["growth", "kl", "loops", "methods", "peers", "prediction", "regression", "samples"]
 )
 def test_a_section_is_measured_with_ratios_to_its_reference(tiny, section, monkeypatch):
     monkeypatch.setattr(regression, "LANES", 2)
@@ -68,6 +79,41 @@ def test_a_step_on_photographs_is_the_time_between_the_ends_of_two(tiny):
     assert next(now) // 3 > 3  # ends of at least two steps, and of the whole
     network = training.trainer.method.network
     assert any(type(m).__name__ == "BayesianConv2d" for m in network.modules())
+
+
+@pytest.mark.parametrize("draws", [1, 3])
+def test_batched_samples_are_draws_of_the_networks_outputs(tiny, draws):
+    """Outputs are those of one sample after another where the noise is negligible."""
+    keys = {**tiny.sizes.recipe, "train_samples": draws, "initial_noise": 1e-9, "prior_scale": 1e4}
+    training = Training("radial-vcl", keys, tiny)
+    method = training.method
+    batch = Batch(training.stream.inputs(1, "train"), training.stream.labels(1, "train"), 1)
+    results = []
+    for batched in (False, True):
+        if batched:
+            samples.batch_samples(method)
+        with in_mode(method.network, training=True):
+            outputs = method.outputs(batch)
+        results.append(outputs.detach())
+    shape = (draws, len(batch.y), 2) if draws > 1 else (len(batch.y), 2)
+    assert results[0].shape == shape
+    torch.testing.assert_close(results[0], results[1], rtol=1e-4, atol=1e-4)
+
+
+def test_a_step_by_batched_samples_learns_the_means_as_the_loop_does(tiny):
+    """Adam's first steps have one size, so that means with a gradient move as far both ways."""
+    keys = {**tiny.sizes.recipe, "train_samples": 2, "epochs": 3}
+    moved = []
+    for batched in (False, True):
+        training = Training("radial-vcl", keys, tiny)
+        before = [p.detach().clone() for p in training.method.network.parameters()]
+        if batched:
+            samples.batch_samples(training.method)
+        training.train()
+        pairs = zip(training.method.network.parameters(), before, strict=False)
+        moved.append(torch.cat([(p.detach() - b).flatten() for p, b in pairs]))
+    assert (moved[0] != 0).float().mean() > 0.9
+    assert torch.cosine_similarity(*moved, dim=0) > 0.5
 
 
 def test_the_kl_draws_nothing():
