@@ -8,6 +8,8 @@ describes. Draws, KL and optimiser are the same.
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -40,7 +42,8 @@ def measure(setting: Setting) -> list[Row]:
 
 def batch_samples(method: Method) -> None:
     """Let the steps of a method on an MLP compute all samples by one product per layer."""
-    body, head = method.network.body, method.network.head
+    network: Any = method.network  # an MLP
+    body, head = network.body, network.head
 
     def outputs(batch: Batch) -> Tensor:
         layers = [module for module in body if isinstance(module, BayesianLinear)]

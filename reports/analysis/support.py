@@ -92,7 +92,8 @@ def analyse(setting: Setting) -> Analysis:
 
 def _means(random: np.random.Generator, truth: Array, n: float) -> Array:
     """The mean of n observations of each weight."""
-    return truth + random.standard_normal(len(truth)) / np.sqrt(n)
+    means: Array = truth + random.standard_normal(len(truth)) / np.sqrt(n)
+    return means
 
 
 def _one_case(random: np.random.Generator) -> list[Curve]:

@@ -13,12 +13,12 @@ import torch
 from reports import pages
 from reports.papers.analysis import Analysis, Setting
 from reports.papers.catalogue import figures
-from vcl_radial.files.atomic import gzipped
+from vcl_radial.files.atomic import gzipped, not_written
 from vcl_radial.likelihoods.predict import seeded_rng
 from vcl_radial.reporting.figures import save
 from vcl_radial.reporting.figures.drawing import to_csv
 from vcl_radial.runs import environment
-from vcl_radial.runs.folder import check_page, make_folder, not_written, write_atomically
+from vcl_radial.runs.folder import check_page, make_folder, write_atomically
 from vcl_radial.system import processor
 from vcl_radial.system.quiet import quiet
 

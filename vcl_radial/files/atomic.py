@@ -11,12 +11,21 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
+from vcl_radial.errors import UserError
 from vcl_radial.files.reading import open_file
 
 try:
     from fcntl import LOCK_EX, LOCK_NB, flock
 except ImportError:  # a system with other locks: files of killed writers stay
     flock = None  # type: ignore[assignment]
+
+
+def not_written(path: Path, error: OSError) -> UserError:
+    """The error for a file that cannot be written."""
+    return UserError(
+        f"cannot be written: {error.strerror or error}; free space or choose another folder",
+        at=path,
+    )
 
 
 def write(path: Path, data: bytes | memoryview) -> None:

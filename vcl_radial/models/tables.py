@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, TypeAlias
 
 from vcl_radial.errors import UserError
 from vcl_radial.files import atomic
-from vcl_radial.runs.folder import not_written
+from vcl_radial.files.atomic import not_written
 
 Columns: TypeAlias = Mapping[str, type[str] | type[float]]
 """The columns of a table with the types of their values, in order."""

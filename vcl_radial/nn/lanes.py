@@ -138,13 +138,13 @@ class LaneFactor:
         """The prior of the first lanes."""
         if self.carried is None:
             return self.first_prior
-        return rdp(*(parameter[:lanes] for parameter in self.carried))
+        return rdp(parameter[:lanes] for parameter in self.carried)
 
     @staticmethod
     def posterior(parameters: Sequence[Tensor]) -> RDP:
         """The approximate posterior of these parameters."""
         direction, *rest = parameters
-        return rdp(normalize(direction, dim=-1), *rest)
+        return rdp([normalize(direction, dim=-1), *rest])
 
     def noise(self, n: int, generators: Sequence[torch.Generator]) -> FactorNoise:
         """Draw the noise of n draws for one lane per generator."""

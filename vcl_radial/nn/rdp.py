@@ -15,7 +15,7 @@ Gaussian posterior in both implementations.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -162,7 +162,7 @@ class RDPBlock(ModuleWithKind):
     def posterior(self) -> RDP:
         """The approximate posterior q(w)."""
         mu = normalize(self.direction, dim=-1)
-        return rdp(mu, self.log_concentration, self.loc, self.rho, RADII[self.radius])
+        return rdp((mu, self.log_concentration, self.loc, self.rho), RADII[self.radius])
 
     @property
     def prior(self) -> RDP | HalfCauchyPrior:
@@ -170,7 +170,7 @@ class RDPBlock(ModuleWithKind):
         if not self.carried:
             return self.first_prior
         parameters = (self.get_buffer(f"prior_{name}") for name in self.PARAMETERS)
-        return rdp(*parameters, RADII[self.radius])
+        return rdp(parameters, RADII[self.radius])
 
     def kl(self) -> Tensor:
         """KL(q || p) of all groups together, a scalar in nats."""
@@ -297,14 +297,9 @@ class RDPWeights(VariationalWeights):
         return math.prod(parts[1:], start=parts[0])
 
 
-def rdp(
-    mu: Tensor,
-    log_concentration: Tensor,
-    loc: Tensor,
-    rho: Tensor,
-    radius: type[RadiusFactors] = LogNormal,
-) -> RDP:
+def rdp(parameters: Iterable[Tensor], radius: type[RadiusFactors] = LogNormal) -> RDP:
     """The RDP with mean directions mu `[..., groups, D]` and a block's other parameters."""
+    mu, log_concentration, loc, rho = parameters
     concentration = log_concentration.double().exp().unsqueeze(-1)
     return RDP(VonMisesFisher(mu, concentration), radius(loc, softplus(rho)))
 

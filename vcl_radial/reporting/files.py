@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from vcl_radial.errors import visible_lines
+from vcl_radial.files.atomic import not_written
 from vcl_radial.reporting import figures, manifest, markdown
 from vcl_radial.reporting.blocks import Facts, Figure, Report, Table
 from vcl_radial.reporting.html import Drawn, html_page
-from vcl_radial.runs.folder import not_written, write_atomically
+from vcl_radial.runs.folder import write_atomically
 
 
 def write_files(report: Report, folder: Path, *, benchmark: str, runs: Path) -> Drawn:

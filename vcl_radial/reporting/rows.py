@@ -86,7 +86,7 @@ class Rows:
         """
         self._column(names), self._column(values)
         if keys is None:
-            keys = [column for column in self.table if column not in (names, values)]
+            keys = [str(column) for column in self.table if column not in (names, values)]
         # A pivot drops rows with an empty value in one of these columns.
         filled = self.table.astype(dict.fromkeys(keys, object)).fillna(dict.fromkeys(keys, ""))
         try:

@@ -16,6 +16,7 @@ import tomli_w
 
 from vcl_radial.errors import UserError, visible
 from vcl_radial.files import atomic, reading
+from vcl_radial.files.atomic import not_written
 from vcl_radial.runs.environment import Engine, loaded
 from vcl_radial.runs.spec import RunSpec
 from vcl_radial.runs.states import difference, nan_in, structure
@@ -49,14 +50,6 @@ def write_atomically(path: Path, content: str | bytes) -> None:
         atomic.write(path, content)
     except OSError as error:
         raise not_written(path, error) from None
-
-
-def not_written(path: Path, error: OSError) -> UserError:
-    """The error for a file that cannot be written."""
-    return UserError(
-        f"cannot be written: {error.strerror or error}; free space or choose another folder",
-        at=path,
-    )
 
 
 def make_folder(path: Path) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from vcl_radial.errors import UserError
-from vcl_radial.runs.folder import not_written
+from vcl_radial.files.atomic import not_written
 
 _ATTEMPTS = 100
 """Attempts to lock a folder that its last holder may be removing."""
