@@ -8,6 +8,7 @@ from PIL import Image
 from retinopathy_helpers import execute, recipe, two_sites
 
 import vcl_radial as vr
+from vcl_radial.models.export import export
 from vcl_radial.models.predict import predict_file
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.tracks.retinopathy.settings import DataSettings, Run
@@ -56,6 +57,16 @@ def test_a_folder_of_photographs_is_predicted_as_by_the_run(targets, photographs
         assert rows[name].to_numpy() == pytest.approx(
             by_run.loc[rows.index, column].to_numpy(), abs=1e-4
         )
+
+
+def test_an_export_takes_photographs_before_their_normalisation(tmp_path):
+    model = vr.load(finished(tmp_path / "out", posterior="radial", targets="levels"))
+    x = two_sites()[1].data.images(range(3))
+    export(model, tmp_path / "model.pt2", draws=2)
+    probs = torch.export.load(tmp_path / "model.pt2").module()(x.float())
+    expected = model.log_probabilities(model.draws(x, 2)).exp()
+    assert probs.shape == (2, 3, 2)
+    assert torch.allclose(probs, expected, atol=1e-5)
 
 
 def test_uncertainty_and_posterior_of_photographs(photographs, tmp_path):

@@ -30,12 +30,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         required=True,
         help="the table, .csv, or .parquet if pyarrow is installed",
     )
-    parser.add_argument(
-        "--task",
-        metavar="N|NAME",
-        help="task of the inputs, by its number (from 0) or name (default: that of the head which "
-        "is least uncertain)",
-    )
+    add_task(parser, "default: that of the head which is least uncertain")
     parser.add_argument(
         "--probabilities", action="store_true", help="add a column with the probability of a class"
     )
@@ -62,6 +57,15 @@ def add_model(parser: argparse.ArgumentParser) -> None:
         "--trust",
         action="store_true",
         help="import the classes that FOLDER names; this runs code that its author has written",
+    )
+
+
+def add_task(parser: argparse.ArgumentParser, otherwise: str) -> None:
+    """Add the argument `--task`; `otherwise` says what happens without it."""
+    parser.add_argument(
+        "--task",
+        metavar="N|NAME",
+        help=f"task of the inputs, by its number (from 0) or name ({otherwise})",
     )
 
 

@@ -196,7 +196,11 @@ class Model:
         method = self.method
         with method.using(method.predictor(number)), shared_inputs(method.network, x):
             outputs = method.draws(x, self.head(number))
-        return method.likelihood.logits(outputs).log_softmax(-1)
+        return self.log_probabilities(outputs)
+
+    def log_probabilities(self, outputs: Tensor) -> Tensor:
+        """Log-probabilities of classes `[S, N, C]` from the network's outputs under draws."""
+        return self.method.likelihood.logits(outputs).log_softmax(-1)
 
     def inputs(self, x: Any) -> Tensor:
         """The raw inputs `[N, ...]` as the network takes them.

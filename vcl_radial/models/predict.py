@@ -58,7 +58,7 @@ def predict_file(
     source = expanded(Path(data))
     if to.exists() and source.exists() and to.samefile(source):
         raise UserError("is the input too; name another file", at=to)
-    number = _number(model, task)
+    number = task_number(model, task)
     classes = _classes(model, number) if probabilities else ()
     columns = COLUMNS | {f"p({name})": float for name in classes}
     named = number is not None or len(model.classes) > 1
@@ -71,7 +71,7 @@ def predict_file(
     return [] if scored is None else scored.lines()
 
 
-def _number(model: Model, task: str | None) -> int | None:
+def task_number(model: Model, task: str | None) -> int | None:
     """The number of a task by its name, or by its number as text."""
     if task is None or task in model.tasks or not task.isdecimal():
         return None if task is None else model.number(task)

@@ -53,6 +53,10 @@ class PhotographModel(Model):
         method, seed = self.method, derived(self.card["spec"]["seed"], "prediction", 0)
         with method.using(method.predictor(number)):
             outputs = method.draws(x, samples=method.eval_samples, seed=seed)
+        return self.log_probabilities(outputs)
+
+    def log_probabilities(self, outputs: Tensor) -> Tensor:
+        """Log-probabilities of healthy and referable, `[S, N, 2]`, from all levels' outputs."""
         return referable_log_probabilities(outputs.float().log_softmax(-1))
 
 
