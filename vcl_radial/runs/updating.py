@@ -113,7 +113,7 @@ def perform_update(
         track = tracks.from_tables(model.card["spec"])
         with outside.consent(trust):
             runs.append(planned(track, model, path, data, name, settings))
-    options = {"name": name, "set": set_arguments(settings)}
+    options: dict[str, Any] = {"name": name, "set": set_arguments(settings)}
     command = command_line("update", str(folder), str(data), **options)
     context = RunContext(out, data_dir, device_of(device, track), command=command)
     return Performed(runs, context, perform(runs, context, 1, 1))
@@ -161,7 +161,7 @@ def planned(
     )
     links = [*tables.get("updates", []), link.model_dump()]
     recipe = merged(tables[UNNAMED_TABLE], settings)
-    return track.validated(
+    run: RunSpec = track.validated(
         {
             **tables,
             "benchmark": f"{parent.benchmark}+{task}",
@@ -169,6 +169,7 @@ def planned(
             "updates": links,
         }
     )
+    return run
 
 
 def _task_name(name: str, model: Model) -> str:

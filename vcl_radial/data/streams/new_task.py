@@ -48,10 +48,9 @@ def load_new_task(path: Path, image_size: int | None = None) -> ImageData:
     if unknown := sorted({*test_y.tolist()} - {*names.tolist()}):
         raise DataError(f"y_test has the class {unknown[0]!r}, which y lacks", at=path)
     parts = _pixels(x), labels, _pixels(test_x), np.searchsorted(names, test_y)
+    a, b, c, d = map(torch.from_numpy, parts)
     try:
-        return ImageData(
-            path.stem, *map(torch.from_numpy, parts), class_names=tuple(map(str, names))
-        )
+        return ImageData(path.stem, a, b, c, d, class_names=tuple(map(str, names)))
     except DataError as error:
         raise DataError(str(error).removeprefix(f"{path.stem}: "), at=path) from None
 
