@@ -31,7 +31,7 @@ PROGRAM = "python -m benchmarks.speed"
 SECTIONS = {
     name: import_module(f"benchmarks.speed.{name}")
     for name in (
-        *("convolutions", "growth", "kl", "lanes", "loops", "methods"),
+        *("convolutions", "growth", "kl", "lanes", "loops", "methods", "models"),
         *("peers", "prediction", "regression", "run", "samples", "step"),
     )
 }

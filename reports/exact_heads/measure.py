@@ -3,9 +3,8 @@
 Random ReLU features of Fashion-MNIST, its ten classes in five tasks of two. The sums of
 `BayesLinearClassifier` are stored after every task in the format of a row. K heads of D / K
 features are K models whose outputs are averaged: the blocks of a block-diagonal precision. The
-sharpness of
-the probabilities is the model's noise precision, and, in a column of its own, the best of a grid
-for the leave-one-out predictions of 2,000 training points.
+probabilities are as sharp as the model's noise precision says, and, in a column of its own, as the
+leave-one-out predictions of 2,000 training points say.
 """
 
 from __future__ import annotations

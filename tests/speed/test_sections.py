@@ -46,7 +46,11 @@ def assert_ratios(medians):
 
 @pytest.mark.usefixtures("probes_here")
 @pytest.mark.parametrize(
-    "section", ["growth", "kl", "loops", "methods", "peers", "prediction", "regression", "samples"]
+    "section",
+    [
+        *("growth", "kl", "loops", "methods", "models"),
+        *("peers", "prediction", "regression", "samples"),
+    ],
 )
 def test_a_section_is_measured_with_ratios_to_its_reference(tiny, section, monkeypatch):
     monkeypatch.setattr(regression, "LANES", 2)
