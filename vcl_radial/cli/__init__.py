@@ -22,6 +22,7 @@ COMMANDS = {
     "predict": "predict images, arrays, tables or a data set with the model of a finished run",
     "update": "let the model of a finished run learn one more task",
     "export": "write the model of a finished run as ONNX or by torch.export",
+    "card": "print the card of a kept model in Markdown",
     "list": "list the benchmarks, methods and sweeps, or the models in a folder",
     "report": "write tables, pictures and a page of finished runs, or of a sweep",
     "sweep": "search for good settings of methods",

@@ -20,7 +20,15 @@ CARD, TENSORS = "model.json", "model.safetensors"
 VERSION = 1
 """The version of the format. Older versions are read; a newer one is refused."""
 
+POINTS = ("buffer", "coreset")
+"""Keys of a state that hold training points."""
+
 _PLAIN = (bool, int, float, str, type(None))
+
+
+def training_points(state: Mapping[str, Any]) -> int:
+    """The number of training points in the state of a method."""
+    return sum(len(state[key][0]) for key in POINTS if state.get(key))
 
 
 def encode(state: Mapping[str, Any], card: Mapping[str, Any]) -> dict[str, bytes]:

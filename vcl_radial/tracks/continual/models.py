@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from vcl_radial.data.streams import TensorStream
+from vcl_radial.models.format import training_points
 from vcl_radial.models.model import Model
 from vcl_radial.tracks.continual.methods import by_avalanche, method_of
 from vcl_radial.tracks.continual.networks import make_network
@@ -15,9 +16,6 @@ from vcl_radial.tracks.continual.progress import TaskRun
 from vcl_radial.tracks.continual.settings import Run
 from vcl_radial.tracks.continual.training import task_seed
 from vcl_radial.training.seeds import drawing_from
-
-POINTS = ("buffer", "coreset")
-"""Keys of a state that hold training points."""
 
 
 def kept(training: TaskRun) -> tuple[dict[str, Any], dict[str, Any]] | None:
@@ -49,7 +47,7 @@ def kept(training: TaskRun) -> tuple[dict[str, Any], dict[str, Any]] | None:
         ],
         "heads": heads,
         "multi_head": stream.multi_head,
-        "training_points": sum(len(state[key][0]) for key in POINTS if state.get(key)),
+        "training_points": training_points(state),
     }
     return card, state
 

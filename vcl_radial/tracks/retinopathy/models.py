@@ -17,6 +17,7 @@ from vcl_radial.data.fundus import Normalisation
 from vcl_radial.data.fundus.files import read_photograph
 from vcl_radial.data.fundus.prepare import squared
 from vcl_radial.errors import DataError
+from vcl_radial.models.format import training_points
 from vcl_radial.models.inputs import Batch, Form, read_inputs
 from vcl_radial.models.model import Model
 from vcl_radial.tracks.retinopathy.execute import EpochTraining
@@ -79,6 +80,7 @@ def kept(training: EpochTraining) -> tuple[dict[str, Any], dict[str, Any]] | Non
     if run.evaluate_on != "test":
         return None
     size, scaling = last.data.size, last.normalisation
+    state = training.trainer.states[-1]
     card = {
         "input": {
             "shape": [3, size, size],
@@ -90,9 +92,9 @@ def kept(training: EpochTraining) -> tuple[dict[str, Any], dict[str, Any]] | Non
         "tasks": [{"name": site.name, "head": 0} for site in training.sites],
         "heads": [CLASSES],
         "multi_head": False,
-        "training_points": 0,
+        "training_points": training_points(state),
     }
-    return card, training.trainer.states[-1]
+    return card, state
 
 
 def restored(run: Run, card: Mapping[str, Any], state: dict[str, Any]) -> PhotographModel:
