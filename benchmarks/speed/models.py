@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -55,7 +57,7 @@ def measure(setting: Setting) -> list[Row]:
     }
     rows = rows_of({SIZE: megabytes})
     for name, call in calls.items():
-        work = {method: timed(lambda m=method, f=call: f(m), setting.clock) for method in METHODS}
+        work = {method: timed(partial(call, method), setting.clock) for method in METHODS}
         rows += compare(work, setting, SECONDS, reference=REFERENCE, size=name)
     return rows
 
@@ -76,7 +78,7 @@ def _updates(folders: dict[str, Path], setting: Setting) -> Callable[[str], obje
     images = setting.images
     data = load_dataset(images.dataset, images.folder)
     parts = {"": (data.train_x, data.train_y), "_test": (data.test_x, data.test_y)}
-    arrays = {}
+    arrays: dict[str, Any] = {}
     for part, (x, y) in parts.items():
         arrays |= {f"x{part}": x[y >= 8].numpy(), f"y{part}": y[y >= 8].numpy()}
     task = setting.scratch / "fifth.npz"
