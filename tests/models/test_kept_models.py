@@ -140,3 +140,21 @@ def test_a_run_without_a_model_is_finished_all_the_same(tmp_path):
     execute(Continual(), run, RunContext(tmp_path, keep_model=False))
     assert RunFolder(tmp_path, run).finished()
     assert not (RunFolder(tmp_path, run).path / files.CARD).exists()
+
+
+@pytest.mark.parametrize("method", ["replay", "vcl-coreset-random"])
+def test_a_model_without_the_stored_points_predicts_as_with_them_and_learns_no_more(
+    method, tmp_path
+):
+    run = tiny_run(method)
+    models = {}
+    for points in (True, False):
+        out = tmp_path / str(points)
+        execute(Continual(), run, RunContext(out, keep_points=points))
+        models[points] = vr.load(RunFolder(out, run).path)
+    x = load_dataset("digits").test_x[:30]
+    assert torch.equal(models[True].predict(x, 0), models[False].predict(x, 0))
+    assert models[True].card["training_points"] > models[False].card["training_points"] == 0
+    folder = RunFolder(tmp_path / "False", run).path
+    with fails(folder, "--no-buffer"):
+        vr.update(folder, "none.npz", out=tmp_path / "updated")

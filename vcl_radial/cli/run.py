@@ -81,6 +81,12 @@ def add(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="keep no model in the folders of finished runs, which `vr.load` opens",
     )
+    parser.add_argument(
+        "--no-buffer",
+        action="store_true",
+        help="keep models without the training points that a method stores (replay, coresets): "
+        "they predict, but learn no further task",
+    )
     parser.set_defaults(command=_run)
 
 
@@ -115,6 +121,7 @@ def _run(options: argparse.Namespace) -> int:
         log=loggers_of(options.log),
         executor=executor_of(options),
         model=not options.no_model,
+        buffer=not options.no_buffer,
         meanwhile=_prepare_report,
     )
     if not done.is_first:

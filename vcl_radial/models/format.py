@@ -31,6 +31,12 @@ def training_points(state: Mapping[str, Any]) -> int:
     return sum(len(state[key][0]) for key in POINTS if state.get(key))
 
 
+def without_points(state: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy of a state in which `POINTS` are empty."""
+    held = {key: tuple(column[:0] for column in state[key]) for key in POINTS if state.get(key)}
+    return {**state, **held}
+
+
 def encode(state: Mapping[str, Any], card: Mapping[str, Any]) -> dict[str, bytes]:
     """The contents of the two files by name, the card last.
 

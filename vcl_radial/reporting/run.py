@@ -33,6 +33,7 @@ def run(
     data_dir: str | Path | None = None,
     log: Sequence[str] = (),
     model: bool = True,
+    buffer: bool = True,
 ) -> Results:
     """Run methods on a benchmark, one run per method and seed.
 
@@ -56,6 +57,8 @@ def run(
         data_dir: the folder of the data; None for $VCL_RADIAL_DATA, else they are downloaded once.
         log: "tensorboard" or "wandb", to write the curves of each run into its folder.
         model: whether each finished run keeps its model, for `load`.
+        buffer: whether that model holds the training points that the method stores (replay,
+            coresets); without them it predicts, but learns no further task.
 
     Raises:
         UserError: a name, a key, a value or the data are wrong; raised before any run starts.
@@ -75,6 +78,7 @@ def run(
             data_dir=checked_folder(data_dir),
             log=loggers_of(log),
             model=model,
+            buffer=buffer,
         )
     folders = [RunFolder(done.context.out, spec) for spec in done.runs]
     finished = read_runs([folder.path for folder in folders if folder.finished()])

@@ -61,6 +61,7 @@ def perform_command(
     log: Mapping[str, Logger] | None = None,
     executor: Executor | None = None,
     model: bool = True,
+    buffer: bool = True,
     meanwhile: Callable[[], None] = lambda: None,
 ) -> Performed:
     """Plan the runs of a command, check them, and carry out those that are not finished yet.
@@ -79,6 +80,7 @@ def perform_command(
         log: loggers (`vcl_radial.integrations.loggers`) by the names of their folders.
         executor: an executor; None for worker processes on this machine.
         model: whether finished runs keep their models.
+        buffer: whether these hold the training points that a method stores.
         meanwhile: work that this process does while workers import PyTorch.
 
     Raises:
@@ -99,6 +101,7 @@ def perform_command(
         log=log or {},
         command=_command(benchmark, methods, seeds, settings or {}, lanes=lanes, tuned=tuned),
         keep_model=model,
+        keep_points=buffer,
     )
     runs = [run.on_data(data_dir) for run in runs]
 

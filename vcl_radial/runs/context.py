@@ -37,6 +37,7 @@ class RunContext:
         log: loggers (`vcl_radial.integrations.loggers`) by the names of their folders.
         command: the command line, to be stored with the results.
         keep_model: whether finished runs keep their models.
+        keep_points: whether these hold the training points that a method stores.
         peers: this process among those that train a run together.
     """
 
@@ -47,4 +48,5 @@ class RunContext:
     log: Mapping[str, Logger] = field(default_factory=dict)
     command: str | None = None
     keep_model: bool = True
+    keep_points: bool = True
     peers: Peers = ALONE

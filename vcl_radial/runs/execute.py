@@ -165,7 +165,7 @@ def _finish(
 ) -> None:
     """Write the model and the result files of a finished run."""
     if context.keep_model:
-        keep(track, folder, training)
+        keep(track, folder, training, points=context.keep_points)
     for name, state in training.kept().items():
         folder.save(name, state)
     facts = {

@@ -17,8 +17,15 @@ if TYPE_CHECKING:
     from vcl_radial.runs.training import Training
 
 
-def keep(track: AnyTrack, folder: RunFolder[Any], training: Training) -> None:
+def keep(track: AnyTrack, folder: RunFolder[Any], training: Training, *, points: bool) -> None:
     """Write the model of a run that ends, if its track keeps one.
+
+    Args:
+        track: the track of the run.
+        folder: the folder of the run.
+        training: the finished training.
+        points: whether the model holds the training points that the method stores. Without them
+            it predicts as with them, but learns no further task.
 
     Raises:
         UserError: a file cannot be written.
@@ -27,6 +34,8 @@ def keep(track: AnyTrack, folder: RunFolder[Any], training: Training) -> None:
     if model is None:
         return
     card, state = model
+    if not points and files.training_points(state):
+        card, state = card | {"training_points": 0, "left_out": True}, files.without_points(state)
     about = {"track": track.name, "spec": folder.run.settings(), "commit": loaded()}
     try:
         contents = files.encode(state, about | card)

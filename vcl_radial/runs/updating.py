@@ -144,6 +144,12 @@ def planned(
             at=folder,
         )
     known = set(TRAINING_KEYS) & set(type(getattr(parent, UNNAMED_TABLE)).model_fields)
+    if model.card.get("left_out"):
+        raise UserError(
+            "holds a model without the training points that its method replays, so that it learns "
+            "no more: run it again without --no-buffer",
+            at=folder,
+        )
     for key in settings:
         if key not in known:
             raise UserError(
