@@ -61,6 +61,25 @@ def numbers_of(out):
     return json.loads(path.read_text())
 
 
+def test_the_best_of_the_last_epochs_has_the_lowest_training_cross_entropy(tmp_path, monkeypatch):
+    """A step that is too long makes the last epoch worse than the one before."""
+    nlls, states = [], []
+    keep_best = LeNetTraining.keep_best
+
+    def look(self, network, epoch):
+        nlls.append(epoch.nll)
+        states.append({name: p.detach().clone() for name, p in network.named_parameters()})
+        keep_best(self, network, epoch)
+
+    monkeypatch.setattr(LeNetTraining, "keep_best", look)
+    recipe = {"epochs": 4, "best_of": 3, "schedule": "constant", "learning_rate": 3e-2}
+    folder = folder_of(tmp_path, **recipe)
+    network = trained(folder, digits(folder))
+    best = min(range(1, 4), key=lambda epoch: nlls[epoch])
+    for name, parameter in network.named_parameters():
+        torch.testing.assert_close(parameter, states[best][name], msg=name)
+
+
 def test_a_seed_is_pruned_and_scored(done):
     out, analysis = done
     numbers = numbers_of(out)

@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from vcl_radial.config.ranges import Count, CountOrZero, NotNegative, Positive, ShareBelowOne
+from vcl_radial.runs.keys import Key
 from vcl_radial.runs.settings import Settings
 from vcl_radial.runs.spec import RunSpec
 from vcl_radial.tracks.continual.settings import Recipe
@@ -44,15 +45,17 @@ class LeNetRecipe(Settings):
     Attributes:
         epochs: number of epochs of the posterior.
         batch_size: images in a step; an incomplete batch is left out.
-        learning_rate: Adam's learning rate for directions and biases; it falls to 0 as a cosine.
-        radius_learning_rate: Adam's learning rate for log radii, their scales and concentrations;
-            it falls in the same way.
+        learning_rate: Adam's learning rate for directions and biases.
+        radius_learning_rate: Adam's learning rate for log radii, their scales and concentrations.
         length: initial length of the mean directions.
         spread: initial standard deviation of the logarithm of each factor of a squared radius.
         prior_scale: gamma of the half-Cauchy prior.
         prior_length: length of the prior's mean directions; the directions are the posterior's.
         tolerance: largest rise of the validation error by pruning, in percentage points.
         eval_samples: weight draws of the predictive distribution of the whole network.
+        schedule: the learning rates over the steps: "cosine" to 0, or "constant".
+        best_of: the last epochs, of which the one with the lowest training cross-entropy is pruned;
+            the paper has 10, 1 is the last epoch.
     """
 
     epochs: Count = 20
@@ -65,6 +68,10 @@ class LeNetRecipe(Settings):
     prior_length: _Share = 0.9
     tolerance: NotNegative = 0.2
     eval_samples: Count = 5
+    schedule: Literal["cosine", "constant"] = Key(
+        "cosine", "of the learning rates", digest="unless default"
+    )
+    best_of: Count = Key(1, "last epochs, of which the best is pruned", digest="unless default")
 
 
 class LeNetSpec(PruningSpec):

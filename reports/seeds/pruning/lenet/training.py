@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import copy
+import math
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ from vcl_radial.data.streams.datasets import load_dataset
 from vcl_radial.data.streams.preparation import hold_out, standardised
 from vcl_radial.likelihoods.predict import log_predictive, seeded_rng
 from vcl_radial.nn.rdp import RDPBlock
+from vcl_radial.training.losses import Epoch
 from vcl_radial.training.source import Tasks
 
 SIDE = 28
@@ -54,12 +57,15 @@ class LeNetTraining(PruningTraining):
     The means start at He's initialisation. The test images are used only to score.
     """
 
+    _lowest = math.inf
+    _best: Mapping[str, Any] | None = None
+
     def prune(self) -> dict[str, Any]:
         """Train and prune; see `prune`."""
         return prune(self.trained(), self.run.recipe, self.data)
 
     def trained(self) -> BayesianLeNet:
-        """The network after its epochs.
+        """The network after its epochs, or at the best of the last ones.
 
         Raises:
             Diverged: the loss is no longer a finite number.
@@ -73,14 +79,27 @@ class LeNetTraining(PruningTraining):
                 vr.VCL(network),
                 optimizer=lambda _: make_optimizer(network, recipe),
                 epochs=recipe.epochs,
-                schedule="cosine",
+                schedule=recipe.schedule,
                 rates_by="step",
                 seed=None,
-                measure=False,
-                on_epoch=self.on_epoch,
+                measure=recipe.best_of > 1,
+                on_epoch=lambda epoch: self.keep_best(network, epoch),
             )
             trainer.fit(Tasks([images], batch_size=size, drop_last=True))
+        if self._best:
+            network.load_state_dict(self._best)
         return network
+
+    def keep_best(self, network: BayesianLeNet, epoch: Epoch) -> None:
+        """Report an epoch, and keep the network if its training cross-entropy is the lowest.
+
+        Only the last `best_of` epochs count (section 5.2 of the paper).
+        """
+        self.on_epoch(epoch)
+        recipe = self.run.recipe
+        is_late = epoch.epoch > recipe.epochs - recipe.best_of
+        if recipe.best_of > 1 and is_late and epoch.nll < self._lowest:
+            self._lowest, self._best = epoch.nll, copy.deepcopy(network.state_dict())
 
 
 def prune(network: BayesianLeNet, recipe: LeNetRecipe, images: Images) -> dict[str, Any]:
