@@ -25,13 +25,14 @@ from matplotlib.figure import Figure
 from scipy import stats
 
 from vcl_radial.metrics import holm
+from vcl_radial.reporting.blocks import signed
 from vcl_radial.reporting.figures import layer_movement
 from vcl_radial.reporting.figures.drawing import key_line, sheet
+from vcl_radial.reporting.figures.names import method_label
 from vcl_radial.reporting.figures.style import (
     FAINT,
     QUIET_INK,
     SMALL_SIZE,
-    method_label,
     method_styles,
     save,
 )
@@ -172,7 +173,7 @@ def picture(tests: Mapping[str, pd.DataFrame]) -> Figure:
                 )
             for place, difference in table["difference"].items():
                 axes.annotate(
-                    f"{difference:+.1f}" if abs(difference) >= 1 else f"{difference:+.2f}",
+                    signed(difference, 1 if abs(difference) >= 1 else 2).replace("-", "−"),
                     (1.0, float(str(place))),
                     (-2, 0),
                     xycoords=("axes fraction", "data"),

@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
 from vcl_radial.reporting.figures.drawing import legend, logarithmic, mark, sheet
+from vcl_radial.reporting.figures.names import benchmark_label, method_label
 from vcl_radial.reporting.figures.panels import label_columns
 from vcl_radial.reporting.figures.style import FAINT, colour_map, house_style, method_styles
 from vcl_radial.runs.track import Direction
@@ -51,15 +52,18 @@ def distribution(
     higher = direction == "maximize"
     worst = low - margin if higher else high + margin
     notes = ["share of the configurations, by method", "in brackets: their number"]
-    with sheet(
-        "How many reach a score", notes, [""], per_line=1, width=_WIDTH, height=_HEIGHT, grid="y"
-    ) as (figure, (axes,)):
+    title = f"{benchmark_label(searched[0].benchmark)}: how many reach a score"
+    with sheet(title, notes, [""], per_line=1, width=_WIDTH, height=_HEIGHT, grid="y") as (
+        figure,
+        (axes,),
+    ):
         for method, scores in by_method.items():
             axes.ecdf(
                 [score if math.isfinite(score) else worst for score in scores],
                 complementary=higher,
-                label=f"{method} ({len(scores)})",
+                label=f"{method_label(method)} ({len(scores)})",
                 color=styles[method].colour,
+                linestyle=styles[method].linestyle,
                 linewidth=1.6,
             )
         lines = {} if level is None else {"nothing learnt": level.nothing, "good": level.good}
@@ -89,7 +93,8 @@ def cost_against_score(
     styles = method_styles([one.method for one in searched])
     better = np.maximum if direction == "maximize" else np.minimum
     notes = ["a dot per configuration", "line: the best of all that are not slower"]
-    with sheet("What a score costs", notes, [""], per_line=1, width=_WIDTH, height=_HEIGHT) as (
+    title = f"{benchmark_label(searched[0].benchmark)}: what a score costs"
+    with sheet(title, notes, [""], per_line=1, width=_WIDTH, height=_HEIGHT) as (
         figure,
         (axes,),
     ):
@@ -97,8 +102,8 @@ def cost_against_score(
             points = [(t.seconds, t.score) for t in one.trials if t.score is not None and t.seconds]
             if points:
                 x, y = np.array(sorted(points)).T
-                style = styles[one.method]
-                axes.plot(x, y, style.marker, color=style.colour, mec="white", label=one.method)
+                style, name = styles[one.method], method_label(one.method)
+                axes.plot(x, y, style.marker, color=style.colour, mec="white", label=name)
                 best = better.accumulate(y)
                 axes.step(x, best, where="post", color=style.colour, linewidth=1.2, zorder=1)
         logarithmic(axes, "x")
@@ -124,7 +129,7 @@ def history(studies: Sequence[optuna.Study], label: str) -> Figure:
         # Optuna draws two sets of dots, the second for constraints, and a line per study.
         parts = zip(names, axes.collections[::2], axes.lines, strict=True)
         for name, trials, best in parts:
-            trials.set(color=styles[name].colour, sizes=[14], label=name)
+            trials.set(color=styles[name].colour, sizes=[14], label=method_label(name))
             best.set(color=styles[name].colour, alpha=1.0, label="_")
         axes.grid(axis="y", color=FAINT, linewidth=0.4)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))

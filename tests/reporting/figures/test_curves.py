@@ -6,6 +6,7 @@ import pytest
 from matplotlib.colors import to_hex
 
 from vcl_radial.reporting.figures.curves import accuracy_curves
+from vcl_radial.reporting.figures.names import method_label
 from vcl_radial.reporting.figures.style import method_styles
 
 
@@ -22,7 +23,7 @@ def test_the_lines_and_bands_are_the_average_over_the_tasks_seen(two_seeds):
 
 def test_a_joint_run_is_a_level_line_over_all_tasks(many):
     (axes,) = accuracy_curves(many(4, ("naive", "joint"))).axes
-    level = next(line for line in axes.lines if line.get_label() == "joint")
+    level = next(line for line in axes.lines if line.get_label() == "joint training")
     assert list(level.get_xdata()) == [1, 4]
     assert len(set(level.get_ydata())) == 1
 
@@ -69,4 +70,4 @@ def test_up_to_eight_methods_look_as_in_every_other_figure(many):
     styles = method_styles(names)
     (axes,) = accuracy_curves(many(3, names)).axes
     drawn = {line.get_label(): to_hex(line.get_color()) for line in axes.lines}
-    assert drawn == {name: style.colour for name, style in styles.items()}
+    assert drawn == {method_label(name): style.colour for name, style in styles.items()}

@@ -69,7 +69,7 @@ def test_each_cell_holds_the_mean_and_the_standard_error(two_seeds):
 def test_the_header_says_what_the_numbers_are(two_seeds):
     figure = heatmap(two_seeds, "radial-vcl")
     text, title = (text.replace("\n", " ") for text in header(figure))
-    assert (title, figure.axes[0].get_title(loc="left")) == ("split-fashion", "radial-vcl")
+    assert (title, figure.axes[0].get_title(loc="left")) == ("split-fashion", "radial VCL")
     assert "mean ± standard error over 2 seeds" in text
     assert "hatched: task not trained yet" in text
 

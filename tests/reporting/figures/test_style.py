@@ -9,11 +9,10 @@ from PIL import Image
 
 from vcl_radial.reporting.figures import final_bars, heatmap_sheet, save
 from vcl_radial.reporting.figures.style import (
-    _KNOWN,
+    _LOOKS,
     INK,
     colour_map,
     house_style,
-    method_label,
     method_styles,
     relative_luminance,
     styles_in_order,
@@ -60,7 +59,7 @@ def test_luminance_of_white_and_black():
 
 
 def test_no_two_methods_of_a_figure_have_the_same_colour_and_marker():
-    names = [*_KNOWN, *(f"method-{k}" for k in range(60))]
+    names = [*_LOOKS, *(f"method-{k}" for k in range(60))]
     looks = {(style.colour, style.marker) for style in method_styles(names).values()}
     assert len(looks) == len(names)
 
@@ -68,21 +67,24 @@ def test_no_two_methods_of_a_figure_have_the_same_colour_and_marker():
 @pytest.mark.parametrize("name", ["gaussian-vcl", "mine", "放射状"])
 def test_a_method_has_the_same_look_whatever_else_is_drawn(name):
     alone = method_styles([name])[name]
-    for others in (["yours"], ["joint", "naive", "a"], [*_KNOWN]):
+    for others in (["yours"], ["joint", "naive", "a"], [*_LOOKS]):
         assert method_styles([*others, name])[name] == alone
         assert method_styles([name, *others])[name] == alone
 
 
-def test_known_methods_have_one_readable_label_each_and_others_their_name():
-    labels = [method_label(name) for name in _KNOWN]
-    assert len(set(labels)) == len(_KNOWN)
-    assert method_label("radial-vcl") == "radial VCL"
-    assert method_label("mine (epochs=5)") == "mine (epochs=5)"
+def test_settings_leave_a_method_its_colour():
+    names = [f"radial-vcl (epochs={epochs})" for epochs in range(10)]
+    colours = {style.colour for style in method_styles(names).values()}
+    assert colours == {method_styles(["radial-vcl"])["radial-vcl"].colour}
 
 
 def test_eight_names_that_are_no_methods_have_eight_colours():
     assert len({look.colour for look in styles_in_order("abcdefgh").values()}) == 8
     assert [*styles_in_order("abcdefghij")] == [*"abcdefghij"]
+
+
+def test_a_method_keeps_its_look_beside_names_in_order():
+    assert styles_in_order(["a", "naive"])["naive"] == method_styles(["naive"])["naive"]
 
 
 def test_styles_repeat_only_if_all_are_used():

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from vcl_radial.reporting.figures.drawing import Curve, line, near_100, sheet
+from vcl_radial.reporting.figures.names import benchmark_label, method_label
 from vcl_radial.reporting.figures.over_seeds import AccuracyOverSeeds, all_over_seeds, seeds_text
 from vcl_radial.reporting.figures.panels import side_legend
 from vcl_radial.reporting.figures.style import method_styles
@@ -41,20 +42,23 @@ def accuracy_curves(results: pd.DataFrame, metric: str = "accuracy") -> Figure:
     names = [s.method for s in summaries]
     styles = method_styles(names)
     curves = [_curve(summary) for summary in summaries]
-    with sheet(
-        summaries[0].benchmark, notes, [""], per_line=1, width=_WIDTH, height=_HEIGHT, grid="y"
-    ) as (figure, (axes,)):
+    title = benchmark_label(summaries[0].benchmark)
+    with sheet(title, notes, [""], per_line=1, width=_WIDTH, height=_HEIGHT, grid="y") as (
+        figure,
+        (axes,),
+    ):
         for summary, curve in zip(summaries, curves, strict=True):
             style = styles[summary.method]
             look = {"linestyle": (0, (4, 3))} if summary.joint else style.look
-            line(axes, curve, style.colour, **look, **_LOOK)
+            label = method_label(summary.method)
+            line(axes, curve, style.colour, label=label, **look, **_LOOK)
         if _scale(axes, curves):
             notes.append("axis stretched towards 100 %")
         axes.set_xlim(1 - 0.06 * max(T - 1, 1), T + 0.06 * max(T - 1, 1))
         axes.set_xticks(range(1, T + 1, max(1, T // 10)))
         axes.set_xlabel("after training task")
         axes.set_ylabel(f"{metric} (%)")
-        side_legend(axes, names)
+        side_legend(axes, [*map(method_label, names)])
     return figure
 
 

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 
 from vcl_radial.reporting.blocks import number
 from vcl_radial.reporting.figures.drawing import sheet
+from vcl_radial.reporting.figures.names import benchmark_label, method_label
 from vcl_radial.reporting.figures.over_seeds import AccuracyOverSeeds, all_over_seeds, seeds_text
 from vcl_radial.reporting.figures.panels import balanced_per_line, label_columns, task_names
 from vcl_radial.reporting.figures.style import INK, SMALL_SIZE, method_styles
@@ -44,9 +45,9 @@ def final_bars(results: pd.DataFrame, *, tasks: Sequence[str] | None = None) -> 
     if any(summary.tasks > 1 and not summary.joint for summary in summaries):
         notes.append("pale: newest task")
     with sheet(
-        summaries[0].benchmark,
+        benchmark_label(summaries[0].benchmark),
         notes,
-        methods,
+        [*map(method_label, methods)],
         per_line=per_line,
         width=width,
         height=_HEIGHT,

@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 
 from vcl_radial.reporting.blocks import number
 from vcl_radial.reporting.figures.drawing import sheet
+from vcl_radial.reporting.figures.names import benchmark_label, method_label
 from vcl_radial.reporting.figures.over_seeds import AccuracyOverSeeds, all_over_seeds, seeds_text
 from vcl_radial.reporting.figures.panels import balanced_per_line, label_columns, task_names
 from vcl_radial.reporting.figures.style import FAINT, PALE, QUIET_INK, colour_map, text_colour
@@ -71,9 +72,9 @@ def heatmap_sheet(
         look = "pale" if cell.mean_size is None else "hatched"
         notes.append(f"{look}: task not trained yet")
     with sheet(
-        summaries[0].benchmark,
+        benchmark_label(summaries[0].benchmark),
         notes,
-        [summary.method for summary in summaries],
+        [method_label(summary.method) for summary in summaries],
         per_line=per_line,
         width=(T + _GAP + 1) * cell.width,
         height=rows * cell.height,

@@ -11,8 +11,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, MaxNLocator
 
 from vcl_radial.reporting.figures.drawing import Curve, key_line, line, sheet
+from vcl_radial.reporting.figures.names import benchmark_label, method_label
 from vcl_radial.reporting.figures.over_seeds import benchmark_name, method_names
-from vcl_radial.reporting.figures.style import SMALL_SIZE, MethodStyle, method_label, method_styles
+from vcl_radial.reporting.figures.style import SMALL_SIZE, MethodStyle, method_styles
 
 _WIDTH, _HEIGHT = 1.6, 1.25  # of a panel, in inches
 _LOOK: Any = {"linewidth": 1.3, "markersize": 3.5, "markeredgewidth": 0.0}
@@ -54,7 +55,7 @@ def layer_movement(layers: pd.DataFrame) -> Figure:
         "task 1 is held against the initial prior, later ones against the posterior carried",
     ]
     with sheet(
-        f"{benchmark}: the layers",
+        f"{benchmark_label(benchmark)}: the layers",
         notes,
         [*map(layer_label, names), *[""] * (len(QUANTITIES) - 1) * len(names)],
         per_line=len(names),

@@ -9,8 +9,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from vcl_radial.reporting.figures.drawing import DASHED, Curve, key_line, line, sheet
+from vcl_radial.reporting.figures.names import benchmark_label, data_label, method_label
 from vcl_radial.reporting.figures.panels import balanced_per_line
-from vcl_radial.reporting.figures.style import method_label, method_styles
+from vcl_radial.reporting.figures.style import method_styles
 from vcl_radial.reporting.scores import means
 
 _ALONE, _BESIDE_OTHERS = (3.2, 2.2), (2.0, 1.35)  # of the axes, in inches
@@ -50,7 +51,7 @@ def line_figure(
     Args:
         title: title of the figure.
         notes: phrases below the title.
-        curves: the curves; a name is a method.
+        curves: the curves; a name is a method, a panel a benchmark or a data set.
         labels: labels of the axes x and y.
         references: further curves of the same panels and methods, drawn dashed.
         scale: function that sets the scales of a panel with these curves.
@@ -64,7 +65,14 @@ def line_figure(
     per_line = balanced_per_line(len(titles), 3)
     width, height = _ALONE if len(titles) == 1 else _BESIDE_OTHERS
     with sheet(
-        title, notes, titles, per_line=per_line, width=width, height=height, key=key, grid="y"
+        title,
+        notes,
+        [data_label(benchmark_label(name)) for name in titles],
+        per_line=per_line,
+        width=width,
+        height=height,
+        key=key,
+        grid="y",
     ) as (figure, panels):
         for index, (axes, panel) in enumerate(zip(panels, titles, strict=True)):
             shown = [curve for curve in curves if curve.panel == panel]

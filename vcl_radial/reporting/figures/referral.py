@@ -9,13 +9,13 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from vcl_radial.reporting.figures.drawing import Curve, line, sheet
+from vcl_radial.reporting.figures.names import method_label
 from vcl_radial.reporting.figures.panels import balanced_per_line, side_legend
 from vcl_radial.reporting.figures.style import (
     FAINT,
     PALE,
     QUIET_INK,
     SMALL_SIZE,
-    method_label,
     method_styles,
 )
 from vcl_radial.reporting.scores import UNCERTAINTY_NAMES, main_uncertainty

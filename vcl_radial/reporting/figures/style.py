@@ -93,41 +93,48 @@ _STYLES = [
     for marker, dashes in zip(_MARKERS, cycle(["-", _DASHED, _DOTTED, _DASH_DOTTED]), strict=False)
 ]
 
-# Label and look of the methods that the pages show often. A family has one colour; Eq. 44, which
-# is drawn on and beside radial curves, has a light one of the same hue.
-_KNOWN = {
-    "radial-vcl": ("radial VCL", MethodStyle(_BLUE, "o")),
-    "radial-vcl-eq44": ("radial VCL, Eq. 44", MethodStyle(_SKY, "v")),
-    "radial-vcl-proximal": ("radial VCL, proximal", MethodStyle(_BLUE, "^", _DOTTED)),
-    "radial-vcl-matched-noise": ("radial VCL, matched noise", MethodStyle(_BLUE, "D")),
-    "radial-ensemble": ("radial ensemble", MethodStyle(_BLUE, "P", _DASH_DOTTED)),
-    "gaussian-vcl": ("Gaussian VCL", MethodStyle(_ORANGE, "s")),
-    "gaussian-vcl-proximal": ("Gaussian VCL, proximal", MethodStyle(_ORANGE, "^", _DOTTED)),
-    "gaussian-vcl-tweaked": ("Gaussian VCL, tweaked", MethodStyle(_ORANGE, "D", _DASHED)),
-    "gaussian-vcl-truncated": ("Gaussian VCL, truncated", MethodStyle(_ORANGE, "v", _DASHED)),
-    "low-rank-vcl": ("low-rank VCL", MethodStyle(_ORANGE, "P")),
-    "rdp-vcl": ("RDP VCL", MethodStyle(_PINK, "D")),
-    "laplace-diagonal": ("Laplace, diagonal", MethodStyle(_GREEN, "^")),
-    "laplace-kronecker": ("Laplace, Kronecker", MethodStyle(_GREEN, "v", _DASHED)),
-    "laplace-last-layer": ("Laplace, last layer", MethodStyle(_GREEN, "s", _DOTTED)),
-    "laplace-linearised": ("Laplace, linearised", MethodStyle(_GREEN, "D", _DASH_DOTTED)),
-    "ewc": ("EWC", MethodStyle(_GREEN, "P")),
-    "bayes-linear": ("Bayesian linear", MethodStyle(_SKY, "X")),
-    "badam": ("BAdam", MethodStyle(_SKY, "d", _DASHED)),
-    "deep-ensemble": ("deep ensemble", MethodStyle(_RED, "P")),
-    "mc-dropout": ("MC dropout", MethodStyle(_PINK, "v", _DASHED)),
-    "joint": ("joint training", MethodStyle(_DARK, "X")),
-    "naive": ("naive", MethodStyle(_LIGHT, "*")),
+# Looks of the methods that the pages show often. A family has one colour; Eq. 44, which is drawn on
+# and beside radial curves, has a light one of the same hue. References are grey.
+_LOOKS = {
+    "radial-vcl": MethodStyle(_BLUE, "o"),
+    "radial-vcl-eq44": MethodStyle(_SKY, "v"),
+    "radial-vcl-proximal": MethodStyle(_BLUE, "^", _DOTTED),
+    "radial-vcl-matched-noise": MethodStyle(_BLUE, "D", _DASHED),
+    "radial-ensemble": MethodStyle(_BLUE, "P", _DASH_DOTTED),
+    "gaussian-vcl": MethodStyle(_ORANGE, "s"),
+    "gaussian-vcl-proximal": MethodStyle(_ORANGE, "^", _DOTTED),
+    "gaussian-vcl-tweaked": MethodStyle(_ORANGE, "D", _DASHED),
+    "gaussian-vcl-truncated": MethodStyle(_ORANGE, "v", _DASHED),
+    "low-rank-vcl": MethodStyle(_ORANGE, "P", _DOTTED),
+    "curvature-vcl": MethodStyle(_ORANGE, "X", _DASH_DOTTED),
+    "rdp-vcl": MethodStyle(_PINK, "D"),
+    "rdp-vcl-noise-prior": MethodStyle(_PINK, "o", _DASHED),
+    "laplace-diagonal": MethodStyle(_GREEN, "^"),
+    "laplace-kronecker": MethodStyle(_GREEN, "v", _DASHED),
+    "laplace-last-layer": MethodStyle(_GREEN, "s", _DOTTED),
+    "laplace-linearised": MethodStyle(_GREEN, "D", _DASH_DOTTED),
+    "ewc": MethodStyle(_PINK, "P"),
+    "si": MethodStyle(_RED, "^"),
+    "l2": MethodStyle(_RED, "s", _DASHED),
+    "replay": MethodStyle(_RED, "D", _DOTTED),
+    "deep-ensemble": MethodStyle(_RED, "P"),
+    "bayes-linear": MethodStyle(_SKY, "X"),
+    "badam": MethodStyle(_RED, "d", _DASHED),
+    "vadam": MethodStyle(_GREEN, "o", _DOTTED),
+    "mc-dropout": MethodStyle(_PINK, "v", _DASHED),
+    "joint": MethodStyle(_DARK, "X"),
+    "single-task": MethodStyle(_DARK, "s", _DOTTED),
+    "frozen-body": MethodStyle(_DARK, "D", _DASHED),
+    "texture": MethodStyle(_DARK, "^"),
+    "silhouette": MethodStyle(_DARK, "v", _DASHED),
+    "colour": MethodStyle(_DARK, "d", _DOTTED),
+    "naive": MethodStyle(_LIGHT, "*"),
+    "uniform": MethodStyle(_LIGHT, "o", _DOTTED),
 }
 
 
-def method_label(name: str) -> str:
-    """The readable name of a method that the pages show often; other names stay as they are."""
-    return _KNOWN[name][0] if name in _KNOWN else name
-
-
 def method_styles(methods: Sequence[str]) -> dict[str, MethodStyle]:
-    """A look for each method, which depends on its name alone.
+    """A look for each method, which depends on its name alone; settings leave it its colour.
 
     No two of up to 90 methods have the same colour and marker. Two names that the pages do not know
     may claim the same look: then the later one in the alphabet gets another look in that picture.
@@ -135,13 +142,15 @@ def method_styles(methods: Sequence[str]) -> dict[str, MethodStyle]:
     Args:
         methods: Names of methods, in the order of the figure.
     """
-    styles = {name: _KNOWN[name][1] for name in methods if name in _KNOWN}
-    reserved = {(style.colour, style.marker) for _, style in _KNOWN.values()}
+    styles = {name: _LOOKS[name] for name in methods if name in _LOOKS}
+    reserved = {(style.colour, style.marker) for style in _LOOKS.values()}
     free = [style for style in _STYLES if (style.colour, style.marker) not in reserved]
     used: set[int] = set()
     for name in sorted(set(methods) - set(styles)):
         first = crc32(name.encode()) % len(free)
         order = [(first + step) % len(free) for step in range(len(free))]
+        if method := _LOOKS.get(name.partition(" (")[0]):  # with settings: in the method's colour
+            order.sort(key=lambda place: free[place].colour != method.colour)
         place = next((place for place in order if place not in used), first)
         used.add(place)
         styles[name] = free[place]
@@ -149,9 +158,9 @@ def method_styles(methods: Sequence[str]) -> dict[str, MethodStyle]:
 
 
 def styles_in_order(names: Sequence[str]) -> dict[str, MethodStyle]:
-    """A look for each of up to eight names that are no methods: the colours in their order."""
-    looks = zip(_COLOURS, _MARKERS, strict=False)
-    return dict(zip(names, cycle(MethodStyle(*look) for look in looks), strict=False))
+    """A look for each of up to eight names: a method's own, and of others the colours in order."""
+    looks = cycle(MethodStyle(*look) for look in zip(_COLOURS, _MARKERS, strict=False))
+    return {name: _LOOKS.get(name, look) for name, look in zip(names, looks, strict=False)}
 
 
 def colour_map() -> Colormap:

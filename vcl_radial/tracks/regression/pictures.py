@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 
 from vcl_radial.reporting.figures.drawing import Curve, sheet
 from vcl_radial.reporting.figures.lines import line_figure, mean_curves
+from vcl_radial.reporting.figures.names import data_label, method_label
 from vcl_radial.reporting.figures.panels import balanced_per_line
 from vcl_radial.reporting.figures.style import (
     FAINT,
@@ -47,7 +48,8 @@ def log_likelihoods(means: pd.DataFrame) -> Figure:
     sets, methods = names(means), [str(name) for name in means["method"].unique()]
     styles = method_styles(methods)
     scores = {
-        method: (ours(means, method, "log_likelihood").by_row, styles[method]) for method in methods
+        method_label(method): (ours(means, method, "log_likelihood").by_row, styles[method])
+        for method in methods
     }
     grey = MethodStyle(QUIET_INK, "|")
     published = {
@@ -63,7 +65,7 @@ def log_likelihoods(means: pd.DataFrame) -> Figure:
     with sheet(
         "Test log-likelihood",
         notes,
-        sets,
+        [*map(data_label, sets)],
         per_line=per_line,
         width=1.75 if per_line > 1 else 3.2,  # the header needs room
         height=_LINE * len(rows) + 0.1,
@@ -99,7 +101,7 @@ def _rows(axes: Axes, values: Sequence[Value], styles: Sequence[MethodStyle]) ->
         elif not math.isnan(mean):
             left = mean < low
             axes.annotate(
-                f"◂ {mean:.2f}" if left else f"{mean:.2f} ▸",
+                (f"◂ {mean:.2f}" if left else f"{mean:.2f} ▸").replace("-", "−"),
                 (0.02 if left else 0.98, row),
                 xycoords=("axes fraction", "data"),
                 ha="left" if left else "right",

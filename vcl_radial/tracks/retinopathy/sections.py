@@ -14,6 +14,7 @@ from vcl_radial.errors import DataError
 from vcl_radial.reporting import figures
 from vcl_radial.reporting.blocks import Block, Figure, Section, Text
 from vcl_radial.reporting.figures.differences import corrected, difference_table
+from vcl_radial.reporting.figures.names import benchmark_label, data_label, method_label
 from vcl_radial.reporting.figures.referral import (
     calibration_curves,
     pooled_calibration,
@@ -184,7 +185,8 @@ def sections(runs: Sequence[FinishedRun], data_dir: Path | None) -> list[Section
     for part, part_means in tables.graded_parts(main):
         # If seeds differ in their split, the error over seeds includes the error over patients.
         patients = part not in ("test", *sites) or _one_split(runs)
-        named, notices = f"{benchmark}, {part}", _notices(runs)
+        named = f"{benchmark_label(benchmark)}, tested on {data_label(part)}"
+        notices = _notices(runs)
         blocks = _part_blocks(
             methods, part_means, named, notices, beside and part == "test", patients
         )
@@ -247,12 +249,13 @@ def _in_sequence(sequence: pd.DataFrame, costs: pd.DataFrame, sites: Sequence[st
         "that it has after a site as the prior of the next; one without goes on from its weights. "
         "`joint` learns all sites at once, and `single-task` each with a network of its own."
     )
+    names = [data_label(site) for site in sites]
     draw = partial(figures.accuracy_curves, sequence, metric="AUC")
     curve = Figure("in-sequence", draw, "Mean AUC of the sites seen so far, after each site")
     by_sequence = comparisons.by_sequence(sequence, costs, sites)
     matrices = matrix_table(figures.all_over_seeds(sequence, metric="AUC"))
     table = comparisons.in_sequence(by_sequence, sites)
-    blocks = [Text(note), table, *heatmaps(sequence, sites, "AUC"), curve]
+    blocks = [Text(note), table, *heatmaps(sequence, names, "AUC"), curve]
     files = _csv({"matrices.csv": matrices, "sequences.csv": by_sequence})
     return Section("Sites in sequence", blocks, files)
 
@@ -357,7 +360,8 @@ def _sheets(methods: tables.Methods, data_dir: Path | None) -> list[Block]:
     for photographs in photographs_shown:
         for name, part_rows in last.groupby("part", sort=False):
             if sheet.has_all(part_rows, photographs):
-                title = f"{first.benchmark}, {name}: {first.method}, seed {first.spec.seed}"
+                named = f"{benchmark_label(first.benchmark)}, tested on {data_label(str(name))}"
+                title = f"{named}: {method_label(first.method)}, seed {first.spec.seed}"
                 draw = partial(sheet.sheet, part_rows, photographs, title)
                 stem = f"sheet-{file_name(str(name))}-{file_name(first.method)}"
                 blocks.append(Figure(stem, draw, title))
