@@ -16,20 +16,18 @@ from matplotlib.figure import Figure
 from vcl_radial.cli.arguments import Parser
 from vcl_radial.metrics import mean_and_standard_error
 from vcl_radial.reporting.figures.drawing import sheet
+from vcl_radial.reporting.figures.names import method_label
 from vcl_radial.reporting.figures.style import (
     FAINT,
     QUIET_INK,
     SMALL_SIZE,
-    MethodStyle,
     method_styles,
     save,
 )
 from vcl_radial.reporting.rows import Rows
 
-VARIATIONAL = ("radial-vcl", "gaussian-vcl", "radial-vcl-eq44")
-"""The methods that the reader compares: they have colours, and all others are grey."""
-
-OTHER = MethodStyle(QUIET_INK, "o")
+SETTINGS = {"curvature-vcl-two-tasks": "curvature-vcl (two tasks)"}
+"""Methods of a file of settings, and how the picture names them."""
 
 
 def picture(runs: Rows, methods: Sequence[str], score: str, title: str, unit: str) -> Figure:
@@ -44,16 +42,16 @@ def picture(runs: Rows, methods: Sequence[str], score: str, title: str, unit: st
     """
     scores = {m: mean_and_standard_error(runs.where(method=m).values(score)) for m in methods}
     order = sorted(scores, key=lambda method: scores[method][0])
-    styles = method_styles([*VARIATIONAL])
+    names = [SETTINGS.get(method, method) for method in order]
+    styles = method_styles(names)
     notes = ["mean and standard error over seeds"]
     height = 0.2 * len(order)
     with sheet(title, notes, [""], per_line=1, width=4.2, height=height, grid="x") as (
         figure,
         (axes,),
     ):
-        for line, method in enumerate(order):
-            mean, error = scores[method]
-            style = styles.get(method, OTHER)
+        for line, (method, name) in enumerate(zip(order, names, strict=True)):
+            (mean, error), style = scores[method], styles[name]
             axes.plot([0, mean], [line, line], color=FAINT, linewidth=0.8, zorder=1)
             look: dict[str, Any] = {
                 "color": style.colour,
@@ -70,7 +68,7 @@ def picture(runs: Rows, methods: Sequence[str], score: str, title: str, unit: st
                 fontsize=SMALL_SIZE,
                 color=QUIET_INK,
             )
-        axes.set_yticks(range(len(order)), order)
+        axes.set_yticks(range(len(order)), [*map(method_label, names)])
         axes.set(xlim=(0, 105), ylim=(-0.7, len(order) - 0.3), xlabel=unit)
     return figure
 

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 
 from benchmarks.speed.setting import Row
 from vcl_radial.reporting.figures.drawing import Curve, dots, key_line, logarithmic, sheet
+from vcl_radial.reporting.figures.names import method_label
 from vcl_radial.reporting.figures.style import INK, QUIET_INK, styles_in_order
 
 
@@ -36,8 +37,7 @@ class Ratios(NamedTuple):
                 axes.plot([row.low, row.high], [y, y], color=INK, linewidth=1.2)
                 axes.plot(row.median, y, "o", color=INK, markersize=5)
                 axes.text(row.high, y, f"   {row.median:.2f}", va="center")
-            names = [", ".join(filter(None, (row.variant, row.size))) for row in chosen]
-            axes.set_yticks(range(len(chosen)), names)
+            axes.set_yticks(range(len(chosen)), [_label(row) for row in chosen])
             axes.tick_params(axis="y", length=0)
             axes.set(xlim=(0, None), ylim=(len(chosen) - 0.5, -0.5), xlabel=self.metric)
             axes.grid(visible=False, axis="y")
@@ -74,7 +74,10 @@ class Growth(NamedTuple):
             per_line=axis_names.count(axis_names[0]),
             width=2.2,
             height=1.8,
-            key=[key_line(v, style.colour, marker=style.marker) for v, style in styles.items()],
+            key=[
+                key_line(method_label(v), style.colour, marker=style.marker)
+                for v, style in styles.items()
+            ],
         ) as (figure, all_axes):
             for axes, slot in zip(all_axes, slots, strict=True):
                 for variant, style in styles.items():
@@ -88,6 +91,22 @@ class Growth(NamedTuple):
                 _logarithmic(axes)
                 axes.set_xlabel(slot[0])
         return figure
+
+
+_NAMES = {
+    "convnet": "ConvNet",
+    "mfvi": "MFVI",
+    "radial": "radial VI",
+    "rdp": "RDP",
+    "resnet": "ResNet",
+    "vgg": "VGG",
+}
+
+
+def _label(row: Row) -> str:
+    """The readable name of a row: `radial VCL, ResNet, batch 32`."""
+    parts = filter(None, f"{row.variant}, {row.size}".split(", "))
+    return ", ".join(_NAMES.get(part, method_label(part.replace("=", " "))) for part in parts)
 
 
 def _axis(row: Row) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from vcl_radial.cli.arguments import Parser
 from vcl_radial.metrics.seeds import mean_and_standard_error
 from vcl_radial.reporting.blocks import with_spread
 from vcl_radial.reporting.figures.drawing import Curve, key_line, line, logarithmic, sheet
+from vcl_radial.reporting.figures.names import method_label
 from vcl_radial.reporting.figures.style import INK, QUIET_INK, MethodStyle, method_styles, save
 
 HERE = Path(__file__).parent
@@ -237,18 +237,17 @@ SECTIONS: dict[str, tuple[tuple[str, ...], Callable[..., Tables]]] = {
 
 def picture(points: pd.DataFrame) -> Figure:
     """Accuracy, learnt and forgotten over the start, with many heads and with one."""
-    styles = method_styles(["radial-vcl", "gaussian-vcl", "radial-vcl-eq44"])
+    styles = method_styles(
+        ["radial-vcl", "radial-vcl-matched-noise", "gaussian-vcl", "radial-vcl-eq44"]
+    )
     looks: dict[str, MethodStyle] = {
         analysis.EQUAL_SIGMA: styles["radial-vcl"],
-        analysis.EQUAL_NOISE: replace(styles["radial-vcl"], marker="D", linestyle=(0, (2, 1))),
+        analysis.EQUAL_NOISE: styles["radial-vcl-matched-noise"],
         "Gaussian": styles["gaussian-vcl"],
         "Eq. 44": styles["radial-vcl-eq44"],
     }
-    key = [
-        key_line(n, s.colour, marker=s.marker, linestyle=s.linestyle, markersize=3.5)
-        for n, s in looks.items()
-    ]
-    key += [key_line(name, QUIET_INK, linestyle=dashes) for name, dashes in LINES.items()]
+    key = [key_line(n, s.colour, **s.look, markersize=3.5) for n, s in looks.items()]
+    key += [key_line(method_label(m), QUIET_INK, linestyle=dashes) for m, dashes in LINES.items()]
     scores = {"accuracy": "final accuracy (%)", "learnt": "learnt (%)", "forgotten": "forgotten"}
     titles = [f"{label}, {head}" for head in HEADS.values() for label in scores.values()]
     notes = ["split FashionMNIST", "means over 5 or 10 seeds, bands of one standard error"]
@@ -266,8 +265,7 @@ def picture(points: pd.DataFrame) -> Figure:
                 y, error = lines[score], lines[f"{score} ±"].fillna(0.0)
                 low, high = (y - error).tolist(), (y + error).tolist()
                 curve = Curve(name, family, lines["start"].tolist(), y.tolist(), low, high)
-                look = {"marker": style.marker, "linestyle": style.linestyle, "markersize": 3.5}
-                line(axes, curve, style.colour, **look)
+                line(axes, curve, style.colour, **style.look, markersize=3.5)
             for method, dashes in LINES.items():
                 level = of[of["family"] == method][score]
                 if len(level):

@@ -23,6 +23,7 @@ from vcl_radial.metrics.verdicts import Correction
 from vcl_radial.reporting import markdown
 from vcl_radial.reporting.blocks import Table, with_spread
 from vcl_radial.reporting.figures.drawing import key_line, logarithmic
+from vcl_radial.reporting.figures.names import benchmark_label
 from vcl_radial.reporting.figures.style import styles_in_order
 from vcl_radial.reporting.rows import Difference, Rows
 
@@ -32,7 +33,7 @@ seconds."""
 
 FIGURE = "price"
 
-_FAMILIES = ("full", "rank", "blocks", "diagonal", "radial")
+_FAMILIES = ("radial", "diagonal", "blocks", "rank", "full")  # radial VCL is blue everywhere
 
 
 def read(to: Path) -> pd.DataFrame:
@@ -191,7 +192,7 @@ def draw(results: pd.DataFrame) -> Figure:
     styles = styles_in_order(_FAMILIES)
     all_lines = benchmarks(results)
     titles = [
-        f"{name}: {heading}"
+        f"{benchmark_label(name)}: {heading}"
         for name, lines in all_lines.items()
         for heading in (score_of(lines).heading, "KL (nats)")
     ]

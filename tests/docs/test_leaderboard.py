@@ -21,7 +21,7 @@ def test_dots_are_at_the_means_and_the_best_method_is_at_the_top():
     methods = ["naive", "radial-vcl", "ewc"]
     figure = picture(Rows(RUNS, "runs.csv"), methods, "average_accuracy", "Kept", "%")
     (axes,) = figure.axes
-    assert [text.get_text() for text in axes.get_yticklabels()] == ["naive", "ewc", "radial-vcl"]
+    assert [text.get_text() for text in axes.get_yticklabels()] == ["naive", "EWC", "radial VCL"]
     drawn = [container.lines[0].get_xydata()[0] for container in axes.containers]
     np.testing.assert_allclose(drawn, [(30.0, 0), (55.0, 1), (91.0, 2)])
     ends = axes.containers[0].lines[2][0].get_segments()[0][:, 0]

@@ -120,6 +120,6 @@ def test_growth_has_a_line_of_panels_for_each_axis_and_a_panel_for_each_metric()
 
 def test_a_picture_of_ratios_has_a_dot_and_a_bar_for_each_variant():
     (axes,) = Ratios("step", "a title", "ratio to naive").draw(STEPS).axes
-    assert [text.get_text() for text in axes.get_yticklabels()] == ["radial-vcl, batch=8"]
+    assert [text.get_text() for text in axes.get_yticklabels()] == ["radial VCL, batch 8"]
     _, bar, dot = (line.get_xdata() for line in axes.get_lines())
     assert (list(bar), list(dot)) == ([1.1, 1.3], [1.2])
