@@ -3,13 +3,13 @@
 import os
 import re
 import runpy
+import sys
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
-NOTEBOOKS = sorted((ROOT / "examples").glob("*.ipynb"))
 SLOW = {
     "avalanche_benchmark",  # it cuts its batches by Avalanche's own loaders
     "own_method",  # it runs three tracks
@@ -33,28 +33,46 @@ def shown(cell):
     return {kind: text for o in cell.outputs for kind, text in o.get("data", {}).items()}
 
 
-@pytest.mark.slow
-@pytest.mark.processes
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_a_notebook_runs_and_shows_tables_figures_and_a_bar(path, tmp_path, monkeypatch):
+def executed(name, tmp_path, monkeypatch, **replaced):
+    """What each code cell of a notebook shows, by its source."""
     nbformat = pytest.importorskip("nbformat", reason="nbclient is not installed")
     nbclient = pytest.importorskip("nbclient")
     pytest.importorskip("ipykernel")
     paths = [str(ROOT), os.environ.get("PYTHONPATH", "")]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
     monkeypatch.setenv("JUPYTER_PLATFORM_DIRS", "1")
-    notebook = nbformat.read(path, as_version=4)
+    scripts = [str(Path(sys.executable).parent), os.environ["PATH"]]
+    monkeypatch.setenv("PATH", os.pathsep.join(scripts))  # `vcl-radial`
+    notebook = nbformat.read(ROOT / "examples" / name, as_version=4)
     nbformat.validate(notebook)
     assert not any(cell.get("outputs") for cell in notebook.cells), "clear its outputs"
     for cell in notebook.cells:
-        cell.source = cell.source.replace('"epochs": 5', '"epochs": 2')
+        for key, epochs in replaced.items():
+            cell.source = cell.source.replace(f'"{key}": {epochs}', f'"{key}": 2')
     settings = {"resources": {"metadata": {"path": str(tmp_path)}}, "timeout": 600}
     nbclient.NotebookClient(notebook, kernel_name="python3", **settings).execute()
-    by_source = {cell.source: shown(cell) for cell in notebook.cells if cell.cell_type == "code"}
+    return {cell.source: shown(cell) for cell in notebook.cells if cell.cell_type == "code"}
+
+
+@pytest.mark.slow
+@pytest.mark.processes
+def test_the_first_notebook_shows_tables_figures_and_a_bar(tmp_path, monkeypatch):
+    by_source = executed("first_results.ipynb", tmp_path, monkeypatch, epochs=5)
     (ran,) = [kinds for source, kinds in by_source.items() if source.endswith("\nresults")]
     assert "radial-vcl" in ran["text/html"]
     assert "<table" in by_source["results.summary()"]["text/html"]
     assert "image/png" in by_source['results.heatmap("radial-vcl")']
     assert "image/png" in by_source["results.curves()"]
-    bars = [str(output) for cell in notebook.cells for output in cell.get("outputs", [])]
-    assert any("<progress" in bar for bar in bars)
+    assert any("<progress" in str(kinds) for kinds in by_source.values())
+
+
+@pytest.mark.slow
+@pytest.mark.processes
+def test_the_notebook_after_training_keeps_updates_and_predicts(tmp_path, monkeypatch):
+    by_source = executed("after_training.ipynb", tmp_path, monkeypatch, epochs=20)
+    updated = [kinds for source, kinds in by_source.items() if "vr.update" in source]
+    assert "sixes-and-sevens" in updated[0]["text/plain"]
+    (table,) = [kinds for source, kinds in by_source.items() if "groupby" in source]
+    assert "mutual information" in table["text/html"]
+    assert sum("image/png" in kinds for kinds in by_source.values()) == 3
+    assert len((tmp_path / "images.csv").read_text().splitlines()) == 21
