@@ -17,6 +17,7 @@ COMMANDS = {
     "central": "reports.central.page",
     "leaderboard": "reports.leaderboard",
     "pages": "reports.pages_command",
+    "pictures": "reports.pictures",
     "price": "reports.price.command",
 }
 """Modules of commands by their first word; every other word is a figure of the papers."""
