@@ -17,6 +17,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from reports.price import page
+from reports.seeds.badam import toy_regression as toy
 from vcl_radial.cli.arguments import Parser
 from vcl_radial.reporting import figures
 from vcl_radial.reporting.figures.drawing import DASHED, Curve, dots, key_line, logarithmic, sheet
@@ -70,6 +71,17 @@ def layers() -> Figure:
 def price() -> Figure:
     """Scores and KL of the shapes of an exact posterior over their bytes."""
     return page.draw(page.read(REPORTS / "price"))
+
+
+def toy_regression() -> Figure:
+    """Predictive bands of a toy regression, a panel for each method."""
+    table = pd.read_csv(REPORTS / "seeds/badam/toy-regression.csv.gz")
+    curves = []
+    for (panel, name), rows in table.groupby(["panel", "curve"], sort=False):
+        x, y = rows["x"].tolist(), rows["y"].tolist()
+        bands = (None if rows[end].isna().all() else rows[end].tolist() for end in ("low", "high"))
+        curves.append(Curve(str(panel), str(name), x, y, *bands))
+    return toy.draw(curves)
 
 
 def likelihoods() -> Figure:
@@ -154,6 +166,7 @@ _FIG4 = "sweeps/fig4-retinopathy"
 PICTURES: dict[str, Callable[[], Figure]] = {
     "split-fashion/heatmaps": clothes,
     "split-fashion-tuned/layers": layers,
+    "seeds/badam/toy-regression": toy_regression,
     "speed/precision/accuracy-over-tasks": precision,
     "price/price": price,
     "uci/log-likelihood": likelihoods,

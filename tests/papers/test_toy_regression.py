@@ -140,7 +140,7 @@ def band(name, widths, error=0.0, panel="prediction"):
 def test_claims_are_decided_by_the_bands():
     wide, narrow = [1.0, 0.1, 0.3, 0.5, 1.0, 1.3], [0.2, 0.1, 0.1, 0.15, 0.2, 0.2]
     as_published = {toy.BADAM: wide, toy.LAPLACE: wide}
-    curves = [band(name, as_published.get(name, narrow)) for name in toy.COLOURS]
+    curves = [band(name, as_published.get(name, narrow)) for name in toy.METHODS]
     assert toy.width(curves[0], 1.0) == pytest.approx(1.0)
 
     def claims(others):
@@ -149,7 +149,7 @@ def test_claims_are_decided_by_the_bands():
     sensitive = [band("a", narrow, 0.5, "VADAM"), band("b", narrow, panel="VADAM")]
     assert all(c.because.endswith("it holds") for c in claims(sensitive))
     other_way = {toy.BADAM: narrow[::-1], toy.LAPLACE: [9 * w for w in wide]}
-    curves = [band(name, other_way.get(name, wide)) for name in toy.COLOURS]
+    curves = [band(name, other_way.get(name, wide)) for name in toy.METHODS]
     same = [band("a", wide, panel="VADAM"), band("b", wide, panel="VADAM")]
     assert all("it does not hold" in c.because for c in claims(same))
 
@@ -159,6 +159,6 @@ def test_the_analysis_draws_every_method_and_keeps_the_numbers(monkeypatch):
     monkeypatch.setattr(toy, "QUICK_HIDDEN", 6)
     done = toy.analyse(Setting(quick=True))
     names = {curve.name for curve in done.curves if curve.panel == "prediction"}
-    assert names == set(toy.COLOURS)
+    assert names == set(toy.METHODS)
     assert len(done.figure.axes) == len(names)
     assert len(done.claims) == 4

@@ -31,8 +31,8 @@ from vcl_radial.nn import GaussianNetwork
 from vcl_radial.nn.dropout import MCDropout
 from vcl_radial.optimizers.schedules import linear_tail
 from vcl_radial.optimizers.vadam import Vadam
-from vcl_radial.reporting.figures.drawing import DASHED, RADIAL, Curve, find, key_line, line
-from vcl_radial.reporting.figures.style import INK, QUIET_INK
+from vcl_radial.reporting.figures.drawing import DASHED, Curve, find, key_line, line
+from vcl_radial.reporting.figures.style import INK, QUIET_INK, method_styles
 from vcl_radial.tracks.regression.data import Standardiser
 from vcl_radial.tracks.regression.jacobian import jacobians, lane_network
 from vcl_radial.tracks.regression.lane_method import LaneMethod
@@ -58,14 +58,15 @@ AWAY = (-0.5, 1.0)
 """Half a unit from the data, on either side."""
 
 BADAM, LAPLACE, BBB, VADAM = "BAdam", "linearised Laplace", "BBB", "VADAM"
-COLOURS = {
-    BADAM: "#d55e00",
-    LAPLACE: "#56b4e9",
-    BBB: "#e69f00",
-    VADAM: "#009e73",
-    "MC dropout": "#cc79a7",
-    "radial (not in the paper)": RADIAL,
+METHODS = {
+    BADAM: "badam",
+    LAPLACE: "laplace-linearised",
+    BBB: "gaussian-vcl",
+    VADAM: "vadam",
+    "MC dropout": "mc-dropout",
+    "radial (not in the paper)": "radial-vcl",
 }
+"""The methods of the suite that the panels show."""
 
 Predict: TypeAlias = Callable[[Job], Mixture]
 """Trains the lanes of a job, and predicts."""
@@ -122,7 +123,7 @@ def analyse(setting: Setting) -> Analysis:
         *bands,
     ]
     texts = _texts(bands, further, {"seed": setting.seed, "steps_made": steps, "hidden": hidden})
-    return Analysis(curves=[*curves, *further], figure=_figure(curves), **texts)
+    return Analysis(curves=[*curves, *further], figure=draw(curves), **texts)
 
 
 def _vadam(initial_noise: float) -> Predict:
@@ -140,7 +141,7 @@ def methods() -> dict[str, tuple[Predict, Mapping[str, object]]]:
         (learnt_by(Dropout), dropout),
         (learnt_by(vcl.Lanes), {"strategy": "vcl", "posterior": "radial"}),
     ]
-    return dict(zip(COLOURS, predictions, strict=True))
+    return dict(zip(METHODS, predictions, strict=True))
 
 
 def learnt_by(lanes: type[LaneMethod]) -> Predict:
@@ -322,12 +323,14 @@ def _texts(
     return fill(__file__, numbers, {key: of_one_run(holds) for key, holds in alike.items()})
 
 
-def _figure(curves: Sequence[Curve]) -> Figure:
+def draw(curves: Sequence[Curve]) -> Figure:
+    """The picture: the first curves are the training points and the target without noise."""
     data, target = curves[:2]
+    styles = method_styles([*METHODS.values()])
     key = [key_line("without noise", QUIET_INK, linestyle=DASHED)]
-    with sheet_of(__file__, titles=list(COLOURS), key=key) as (figure, panels):
-        for axes, (name, colour) in zip(panels, COLOURS.items(), strict=True):
-            line(axes, find(curves, "prediction", name), colour)
+    with sheet_of(__file__, titles=list(METHODS), key=key) as (figure, panels):
+        for axes, (name, method) in zip(panels, METHODS.items(), strict=True):
+            line(axes, find(curves, "prediction", name), styles[method].colour)
             axes.plot(target.x, target.y, color=QUIET_INK, linewidth=0.9, linestyle=DASHED)
             axes.plot(data.x, data.y, ".", color=INK, markersize=1.5)
             axes.set(xlim=SHOWN, ylim=(-3.5, 4), xlabel="x", ylabel="y")
