@@ -130,7 +130,7 @@ def method_label(name: str) -> str:
 
 
 def benchmark_label(name: str) -> str:
-    """The name of a benchmark; settings in brackets stay."""
+    """The name of a benchmark; a folder of data and settings in brackets stay."""
     return _label(name, _BENCHMARKS)
 
 
@@ -140,5 +140,6 @@ def data_label(name: str) -> str:
 
 
 def _label(name: str, known: Mapping[str, str]) -> str:
-    key, bracket, settings = name.partition(" (")
-    return f"{known.get(key, key)}{bracket}{settings}"
+    key, space, rest = name.partition(" ")
+    comma = "," * (key in known and rest.startswith("on "))
+    return f"{known.get(key, key)}{comma}{space}{rest}"
