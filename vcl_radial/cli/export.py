@@ -32,11 +32,15 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def _export(options: argparse.Namespace) -> int:
+    from vcl_radial.errors import UserError
     from vcl_radial.models.export import export
     from vcl_radial.models.predict import task_number
+    from vcl_radial.models.table import TableModel
     from vcl_radial.runs.kept import load
 
     model = load(options.folder, trust=options.trust)
+    if isinstance(model, TableModel):
+        raise UserError("keeps the model of a table, which is not exported", at=options.folder)
     task = task_number(model, options.task)
     export(model, options.to, task=task, draws=options.draws)
     print(f"{options.to}: {options.to.stat().st_size:,} bytes")

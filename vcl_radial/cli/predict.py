@@ -13,7 +13,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Predict with the model that a finished run keeps in its folder, and write a row for each "
         "input: its class with the probability, entropy and mutual information in nats, and the "
-        "task whose head was used."
+        "task whose head was used. For the model of a table: mean and standard deviation."
     )
     add_model(parser)
     parser.add_argument(
@@ -71,10 +71,17 @@ def add_task(parser: argparse.ArgumentParser, otherwise: str) -> None:
 
 def _predict(options: argparse.Namespace) -> int:
     from vcl_radial.models.predict import predict_file
+    from vcl_radial.models.table import TableModel
+    from vcl_radial.models.table_predict import predict_table
     from vcl_radial.runs.kept import load
 
     device = usable_device(options.device)
-    model = load(options.folder, trust=options.trust).to(device)
+    model = load(options.folder, trust=options.trust)
+    if isinstance(model, TableModel):
+        for line in predict_table(model, options.data, options.to, scores=options.scores):
+            print(line)
+        return DONE
+    model = model.to(device)
     lines = predict_file(
         model,
         options.data,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -26,10 +27,11 @@ from vcl_radial.data.cells import (
     words_around_numbers,
 )
 from vcl_radial.data.frames import read_frame
-from vcl_radial.data.named_files import check_table
+from vcl_radial.data.named_files import check_columns, check_table
 from vcl_radial.data.streams.choices import check_count
 from vcl_radial.data.streams.tensors import tensors_checksum
-from vcl_radial.errors import DataError, bad_value
+from vcl_radial.errors import DataError, bad_value, visible
+from vcl_radial.files.rows import read_rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -87,6 +89,9 @@ class RegressionData:
         splits: splits of the rows.
         hidden: number of hidden units in the literature's comparisons on this table.
         summary: numbers of rows and inputs of a user's own table.
+        columns: name of each column of a user's own table that makes inputs, and its texts if it is
+            one of texts.
+        target: name of the column of targets.
     """
 
     name: str
@@ -95,6 +100,8 @@ class RegressionData:
     splits: tuple[Split, ...]
     hidden: int = 50
     summary: str = ""
+    columns: tuple[tuple[str, tuple[str, ...] | None], ...] = ()
+    target: str | None = None
 
     @cached_property
     def checksum(self) -> str:
@@ -135,13 +142,15 @@ def load_table(path: Path, target: str, splits: int = 20) -> RegressionData:
             f"column {target!r} is {y[0]:g} in every row; choose another target", at=path
         )
     inputs: list[NDArray[np.float64]] = []
+    encoding: list[tuple[str, tuple[str, ...] | None]] = []
     width = texts = 0
     for name, column in frame.items():
         if name == target:
             continue
-        columns, is_text = _encoded(column, path, MOST_NUMBERS // len(frame) - width)
+        columns, kinds = _encoded(column, path, MOST_NUMBERS // len(frame) - width)
         inputs.append(columns)
-        width, texts = width + columns.shape[1], texts + is_text
+        encoding.append((str(name), kinds))
+        width, texts = width + columns.shape[1], texts + (kinds is not None)
     numeric = len(inputs) - texts
     encoded = f", {texts:,} of texts as {width - numeric:,} columns" if texts else ""
     summary = (
@@ -150,8 +159,50 @@ def load_table(path: Path, target: str, splits: int = 20) -> RegressionData:
     )
     x = torch.from_numpy(np.concatenate(inputs, axis=1))
     return RegressionData(
-        path.stem, x, torch.from_numpy(y), random_splits(len(y), splits), summary=summary
+        path.stem,
+        x,
+        torch.from_numpy(y),
+        random_splits(len(y), splits),
+        summary=summary,
+        columns=tuple(encoding),
+        target=target,
     )
+
+
+def load_rows(
+    path: Path, columns: Sequence[tuple[str, Sequence[str] | None]], target: str
+) -> tuple[Tensor, Tensor | None]:
+    """Read further rows of a table, encoded as its `RegressionData.columns`.
+
+    Returns:
+        Inputs `[N, d]` and targets `[N]`, float64; None without the column of targets. The columns
+        may have another order, and others are ignored.
+
+    Raises:
+        DataError: the file is missing, damaged or not such a table; names file, row and column.
+    """
+    _, header = next(read_rows(path))
+    has_target = target in header
+    check_columns(path, header, [*[target] * has_target, *(name for name, _ in columns)])
+    frame = read_frame(path)
+    inputs = []
+    for name, kinds in columns:
+        column = frame[name]
+        if kinds is None:
+            values = [_TRUTH.get(text.lower(), plain_number(text)) for text in column]
+            inputs.append(_numbers(column, values, path)[:, None])
+            continue
+        for row, text in zip(column.index, column, strict=True):
+            if text not in kinds:
+                known = ", ".join(map(visible, kinds[:10]))
+                raise DataError(
+                    f"row {row}, column {name!r} is {text[:50]!r}, which the model has not seen "
+                    f"(known: {known}); leave the row out",
+                    at=path,
+                )
+        inputs.append((column.to_numpy()[:, None] == np.array(kinds, object)).astype(np.float64))
+    x = torch.from_numpy(np.concatenate(inputs, axis=1))
+    return x, torch.from_numpy(numbers(frame[[target]], path)[:, 0]) if has_target else None
 
 
 def random_splits(rows: int, splits: int) -> tuple[Split, ...]:
@@ -179,8 +230,10 @@ def _numbers(column: pd.Series[str], values: list[float | None], path: Path) -> 
     return np.array(values, dtype=np.float64)
 
 
-def _encoded(column: pd.Series[str], path: Path, limit: int) -> tuple[NDArray[np.float64], bool]:
-    """Return the inputs of a column, and whether it is a column of texts.
+def _encoded(
+    column: pd.Series[str], path: Path, limit: int
+) -> tuple[NDArray[np.float64], tuple[str, ...] | None]:
+    """Return the inputs of a column, and its texts if it is a column of texts.
 
     A column of numbers becomes `[N, 1]`, and so does a column of true and false, as 1 and 0. A
     column of K texts becomes K columns of 0 and 1, `[N, K]`.
@@ -198,9 +251,9 @@ def _encoded(column: pd.Series[str], path: Path, limit: int) -> tuple[NDArray[np
     values = [plain_number(text) for text in cells]
     counts = Counter(text for text, value in zip(cells, values, strict=True) if value is None)
     if not counts:
-        return _numbers(column, values, path)[:, None], False
+        return _numbers(column, values, path)[:, None], None
     if len(column) == sum(count for text, count in counts.items() if text.lower() in _TRUTH):
-        return np.array([[float(_TRUTH[text.lower()])] for text in cells]), False
+        return np.array([[float(_TRUTH[text.lower()])] for text in cells]), None
     texts = sum(count for text, count in counts.items() if text.lower() not in NUMBER_WORDS)
     has_numbers = counts.total() < len(column)
     # One mistyped number must not turn all others into texts.
@@ -228,7 +281,7 @@ def _encoded(column: pd.Series[str], path: Path, limit: int) -> tuple[NDArray[np
             f"and the inputs of all rows would be more than {MOST_NUMBERS:,} numbers; take it out",
             at=path,
         )
-    return (kind_of_row[:, None] == np.arange(len(kinds))).astype(np.float64), True
+    return (kind_of_row[:, None] == np.arange(len(kinds))).astype(np.float64), tuple(kinds)
 
 
 def _refused(path: Path, column: Any, row: Any, text: str) -> DataError:

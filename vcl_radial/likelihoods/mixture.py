@@ -37,6 +37,19 @@ class Mixture:
         shape, rate = noise.shape.double(), noise.rate.double()
         return cls(mean, (rate / shape).sqrt()[..., None], 2 * shape[..., None])
 
+    def moments(self) -> tuple[Tensor, Tensor]:
+        """Mean and standard deviation, `[n]` or `[R, n]`; float64.
+
+        A component of up to 2 degrees of freedom has no finite variance.
+        """
+        mean, variance = self.mean.double(), self.scale.double().square()
+        if self.degrees is not None:
+            v = self.degrees.double()
+            variance = torch.where(v > 2, variance * v / (v - 2), math.inf)
+        centre = mean.mean(0)
+        spread = ((mean - centre).square() + variance).mean(0)
+        return centre, spread.sqrt()
+
     def log_density(self, y: Tensor) -> Tensor:
         """The log predictive density, `[n]` or `[R, n]` in nats; float64.
 

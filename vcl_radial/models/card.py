@@ -24,10 +24,12 @@ def card_text(folder: Path) -> str:
     """The card of the model in a run's folder, from the run's files alone.
 
     Raises:
-        UserError: the folder has no model.
+        UserError: the folder has no model, or that of a table.
         DataError: the card is damaged.
     """
     card = read_card(folder)
+    if "heads" not in card:
+        raise UserError("keeps the model of a table, and cards are of classes", at=folder)
     run = _finished(folder)
     scores = None if run is None else _scores(run)
     spec = card["spec"]

@@ -26,15 +26,24 @@ POINTS = ("buffer", "coreset")
 _PLAIN = (bool, int, float, str, type(None))
 
 
-def training_points(state: Mapping[str, Any]) -> int:
-    """The number of training points in the state of a method."""
-    return sum(len(state[key][0]) for key in POINTS if state.get(key))
+def training_points(state: Any) -> int:
+    """The number of training points in the state of a method, or of several in a nest."""
+    if isinstance(state, Mapping):
+        held = sum(len(state[key][0]) for key in POINTS if state.get(key))
+        return held + sum(training_points(v) for key, v in state.items() if key not in POINTS)
+    return sum(map(training_points, state)) if isinstance(state, list | tuple) else 0
 
 
-def without_points(state: Mapping[str, Any]) -> dict[str, Any]:
+def without_points(state: Any) -> Any:
     """A copy of a state in which `POINTS` are empty."""
-    held = {key: tuple(column[:0] for column in state[key]) for key in POINTS if state.get(key)}
-    return {**state, **held}
+    if isinstance(state, Mapping):
+        return {
+            key: tuple(column[:0] for column in value)
+            if key in POINTS and value
+            else without_points(value)
+            for key, value in state.items()
+        }
+    return [*map(without_points, state)] if isinstance(state, list) else state
 
 
 def encode(state: Mapping[str, Any], card: Mapping[str, Any]) -> dict[str, bytes]:

@@ -12,7 +12,6 @@ from vcl_radial.runs.environment import loaded
 from vcl_radial.runs.folder import RunFolder, write_atomically
 
 if TYPE_CHECKING:
-    from vcl_radial.models.model import Model
     from vcl_radial.runs.track import AnyTrack
     from vcl_radial.runs.training import Training
 
@@ -46,7 +45,7 @@ def keep(track: AnyTrack, folder: RunFolder[Any], training: Training, *, points:
         write_atomically(folder.path / name, content)
 
 
-def load(folder: str | Path, *, trust: bool = False) -> Model:
+def load(folder: str | Path, *, trust: bool = False) -> Any:
     """Load the model that a finished run keeps in its folder.
 
     Args:
@@ -54,17 +53,27 @@ def load(folder: str | Path, *, trust: bool = False) -> Model:
             then predict as one (`vcl_radial.models.ensemble`).
         trust: whether a user's classes and functions that the model names may be imported.
 
+    Returns:
+        A `vcl_radial.models.model.Model`, or of a table a `vcl_radial.models.table.TableModel`.
+
     Raises:
-        UserError: the folder has no model, or its seeds differ in more than the seed.
+        UserError: the folder has no model, or its seeds do not predict as one.
         DataError: a file is damaged, foreign or of a newer version, or names code from outside.
     """
     path = Path(folder)
     paths = folders(path)
-    if paths == [path]:
-        return load_one(path, trust=trust)
+    if len(paths) == 1:
+        return load_one(paths[0], trust=trust)
     from vcl_radial.models.ensemble import Ensemble
+    from vcl_radial.models.table import TableModel
 
     models = [load_one(path, trust=trust) for path in paths]
+    if any(isinstance(model, TableModel) for model in models):
+        raise UserError(
+            "holds splits of a table, which learned from the test rows of each other; name the "
+            f"folder of one, such as {paths[0].name}",
+            at=path,
+        )
     specs = [_without_seed(model.card["spec"]) for model in models]
     if any(spec != specs[0] for spec in specs):
         raise UserError(
@@ -88,7 +97,7 @@ def _without_seed(spec: dict[str, Any]) -> dict[str, Any]:
     return {**spec, "seed": None, "updates": updates}
 
 
-def load_one(path: Path, *, trust: bool = False) -> Model:
+def load_one(path: Path, *, trust: bool = False) -> Any:
     """Load the model of a run; see `load`."""
     from vcl_radial.runs import tracks
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from vcl_radial.models.model import Model
+    from vcl_radial.models.table import TableModel
     from vcl_radial.reporting.blocks import Section
     from vcl_radial.runs.finished import Spec
     from vcl_radial.runs.training import Lanes, Step, Training
@@ -256,7 +257,9 @@ class Track(ABC, Generic[R]):
         """The card and the state of the model of a finished training; None: none is kept."""
         return None
 
-    def restored_model(self, run: R, card: Mapping[str, Any], state: dict[str, Any]) -> Model:
+    def restored_model(
+        self, run: R, card: Mapping[str, Any], state: dict[str, Any]
+    ) -> Model | TableModel:
         """The model of the card and the state of `kept_model`.
 
         Raises:
@@ -264,7 +267,7 @@ class Track(ABC, Generic[R]):
         """
         raise NotImplementedError
 
-    def new_task(self, model: Model, data: Path) -> str:
+    def new_task(self, model: Any, data: Path) -> str:
         """The checksum of the data of one more task for a kept model.
 
         Raises:

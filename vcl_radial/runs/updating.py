@@ -22,7 +22,6 @@ from vcl_radial.runs.spec import RunSpec, Update
 from vcl_radial.system.seeds import isolated_rng
 
 if TYPE_CHECKING:
-    from vcl_radial.models.model import Model
     from vcl_radial.runs.command import Performed
     from vcl_radial.runs.track import AnyTrack
 
@@ -43,7 +42,7 @@ def update(
     device: str = "auto",
     data_dir: str | Path | None = None,
     trust: bool = False,
-) -> Model:
+) -> Any:
     """Let the model of a finished run learn one more task, as `vcl-radial update` does.
 
     The kept posterior is the prior of the task. The result is a new run in `out`, which names its
@@ -121,7 +120,7 @@ def perform_update(
 
 def planned(
     track: AnyTrack,
-    model: Model,
+    model: Any,
     folder: Path,
     data: Path,
     name: str | None,
@@ -178,7 +177,7 @@ def planned(
     return run
 
 
-def _task_name(name: str, model: Model) -> str:
+def _task_name(name: str, model: Any) -> str:
     """The name of a new task, which is part of its folder's name.
 
     Raises:

@@ -16,11 +16,11 @@ from vcl_radial.methods.carried import carried_bytes, contents
 from vcl_radial.runs.training import Step
 from vcl_radial.tracks.regression.data import RegressionData, load_data
 from vcl_radial.tracks.regression.learner import Job, Learner
+from vcl_radial.tracks.regression.models import learner_of
 from vcl_radial.tracks.regression.scores import Scores, score
 from vcl_radial.tracks.regression.seeds import split_seed
 from vcl_radial.tracks.regression.settings import DataSettings, Run
 from vcl_radial.tracks.regression.splits import LaneSplits
-from vcl_radial.tracks.regression.task_by_task import TaskByTask
 
 _SECONDS_BETWEEN = 2.0
 """Seconds between two progress reports."""
@@ -47,6 +47,13 @@ class TableRun:
         """Seconds of the training; in a lane, its share of the program."""
         self._start = contents(self.learner.start(lane))
         self._reported = time.monotonic()
+
+    @property
+    def task_names(self) -> list[str]:
+        """The names of the learnt slices."""
+        if len(self.learner.job.slices) == 1:
+            return ["all rows"]
+        return [f"slice {number + 1}" for number in range(self.slices_done)]
 
     @property
     def slices_done(self) -> int:
@@ -144,6 +151,7 @@ class TableRuns:
     ) -> None:
         first = runs[0]
         recipe, lanes = first.recipe, first.recipe.lane if first.is_lane else None
+        self.table = data
         validation = first.data.validation if first.evaluate_on == "validation" else None
         self.splits = LaneSplits(data, [run.seed for run in runs], validation)
         # A single slice has the rows in the order of the first component, but not without lanes.
@@ -156,7 +164,7 @@ class TableRuns:
             hidden=recipe.hidden or [data.hidden],
             on_steps=lambda lane, steps: self.lanes[lane].on_steps(steps),
         )
-        self.learner: Learner = lanes(job) if lanes else TaskByTask(job, self.splits.train)
+        self.learner: Learner = learner_of(first, job, self.splits.train)
         self.lanes = [
             TableRun(run, lane, self, lambda step, lane=lane: report(lane, step))  # type: ignore[misc]
             for lane, run in enumerate(runs)

@@ -121,10 +121,17 @@ class LaneMethod(Learner):
         for trained in self.trainer.steps(self.slices):
             yield list(dict.fromkeys(self.runs[k] for k in trained))
 
+    def load_state_dict(self, lane: int, state: dict[str, Any]) -> None:
+        """Continue from what `state_dict` returned, or predict."""
+        super().load_state_dict(lane, state)
+        self.trainer.trained = [k for k, run in enumerate(self.trainer.lanes) if run.done]
+
     @property
     def lanes(self) -> Lanes:
         """The trained networks."""
-        return self.trainer.step.lanes
+        if hasattr(self.trainer, "step"):
+            return self.trainer.step.lanes
+        return Lanes([self.trainer.lanes[k].method.network for k in self.trainer.trained], 0)
 
     @property
     def x(self) -> Tensor:

@@ -51,6 +51,8 @@ class Learner(ABC):
 
     slices_per_step = 1
     """Number of slices that are learnt at once."""
+    state_predicts = True
+    """Whether `predict` needs no more than the states of its trainers."""
 
     def __init__(self, job: Job) -> None:
         self.job = job

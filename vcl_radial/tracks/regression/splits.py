@@ -33,6 +33,7 @@ class LaneSplits:
     ) -> None:
         parts = [_part(data.splits[split], split, validation) for split in splits]
         scalers = [Standardiser.of(data.x[part.train], data.y[part.train]) for part in parts]
+        self.scalers: Sequence[Standardiser] = scalers
 
         def lanes(rows: Sequence[Tensor]) -> LaneData:
             return LaneData.of(

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from vcl_radial.data.tables import RegressionData
     from vcl_radial.methods.base import Method
+    from vcl_radial.models.table import TableModel
     from vcl_radial.reporting.blocks import Section
     from vcl_radial.runs.track import FinishedRun
 
@@ -106,6 +107,20 @@ class Regression(Track[Run]):
         from vcl_radial.tracks.regression.execute import TableRuns, load_data_once
 
         return TableRuns(runs, load_data_once(runs[0].data, context.data_dir), report)
+
+    def kept_model(self, training: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
+        """The method after the last slice."""
+        from vcl_radial.tracks.regression.models import kept
+
+        return kept(training)
+
+    def restored_model(
+        self, run: Run, card: Mapping[str, Any], state: dict[str, Any]
+    ) -> TableModel:
+        """The method as it was kept."""
+        from vcl_radial.tracks.regression.models import restored
+
+        return restored(run, card, state)
 
     def score(self, folder: RunFolder[Run], objective: str) -> float | None:
         """The score on all evaluated rows; in a sequence, after the last slice."""

@@ -27,6 +27,7 @@ class Lanes(LaneMethod):
     """BAdam in lanes: point estimates, whose posterior is read from the optimiser's state."""
 
     fixed: ClassVar = {"linearised": True}
+    state_predicts = False
 
     def predict(self) -> Mixture:
         """Predict by the network linearised about its weights."""

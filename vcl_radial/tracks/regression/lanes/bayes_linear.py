@@ -56,6 +56,11 @@ class Lanes(LaneMethod):
         """The posterior of a lane."""
         return [self._posteriors[lane]]
 
+    def load_state_dict(self, lane: int, state: dict[str, Any]) -> None:
+        """Continue from what `state_dict` returned, or predict."""
+        Learner.load_state_dict(self, lane, state)
+        self._trained = [k for k, q in enumerate(self._posteriors) if q.done]
+
     def start(self, lane: int) -> Any:
         """The prior."""
         return self.states(lane)

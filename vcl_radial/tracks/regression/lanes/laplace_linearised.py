@@ -25,6 +25,7 @@ class Lanes(LaneMethod):
     """Linearised Laplace in lanes, about point estimates."""
 
     fixed: ClassVar = {"structure": "full", "evidence": True}
+    state_predicts = False
 
     def predict(self) -> Mixture:
         """Predict by the linearised posterior about the weights."""
