@@ -173,7 +173,8 @@ for arguments in json.loads(sys.argv[1]):
     heavy = {"torch", "avalanche", "matplotlib", "pandas", "sklearn"} & set(sys.modules)
     assert not heavy, (arguments, heavy)
 """
-QUICK = [["--help"], ["list"], ["run", "--help"], ["check", "--help"], ["--version"]]
+HELP = ("run", "check", "predict", "export", "card")
+QUICK = [["--help"], ["list"], *([command, "--help"] for command in HELP), ["--version"]]
 AT_ONCE = [
     (["run", "no-such"], "unknown benchmark 'no-such'; the nearest is "),
     (["run", "sy\vn"], "unknown benchmark 'sy\\x0bn'"),
@@ -267,6 +268,9 @@ AT_ONCE = [
     (["check", "naive", "--set", "options.gama=1"], "unknown option 'gama'"),
     (["check", "naive", "--set", "epoch=3"], "unknown key 'epoch'; the nearest known one is"),
     (["check", "naive", "--set", "stream.tasks=2"], "stream.tasks: a check brings its own"),
+    (["predict", "nowhere", "digits", "--to", "p.csv"], "nowhere: holds no model"),
+    (["card", "empty"], "empty: holds no model"),
+    (["export", "empty", "--to", "m.onnx"], "empty: holds no model"),
     (["sweep", "no-such"], "unknown sweep 'no-such'; the nearest is "),
     (["sweep", "misspelt.toml"], "unknown option 'gama'"),
 ]

@@ -4,6 +4,7 @@ import gzip
 import re
 import shutil
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -13,12 +14,16 @@ from doc_pages import ROOT, block, write_files
 from PIL import Image
 
 from vcl_radial.cli import main
+from vcl_radial.data.streams import load_dataset
 
 DOCS = ROOT / "docs"
 METHOD, POSTERIOR, STREAMS = (
     DOCS / f"own-{name}.md" for name in ("method", "posterior", "streams")
 )
 PYTHON, RETINOPATHY = DOCS / "python.md", DOCS / "retinopathy.md"
+AFTER = DOCS / "after-training.md"
+NEEDED = {".parquet": "pyarrow", ".onnx": "onnxscript"}
+"""Packages that the files of a page need, by their endings."""
 QUICK = ["--jobs", "1", "--seeds", "1", "--set", "epochs=1", "eval_samples=2"]
 
 
@@ -193,3 +198,31 @@ def test_the_avalanche_example_of_the_docs_runs_on_split_fashion(tmp_path, real_
     assert quick.count("[:1]") == 2
     results = run(quick)["results"]
     assert results["Top1_Acc_Exp/eval_phase/test_stream/Task000/Exp000"] > 0.9
+
+
+@pytest.mark.slow
+def test_the_page_after_training_keeps_looks_inside_predicts_and_exports(newcomers_folder, capsys):
+    (train,) = arguments(AFTER, "--method radial-vcl --seeds 3")
+    assert main([*train, "--jobs", "1", "--set", "epochs=1", "eval_samples=2", "hidden=[8]"]) == 0
+    images = load_dataset("digits")
+    np.savez("inputs.npz", x=images.test_x.numpy())
+    for number, pixels in enumerate(images.test_x[:5].numpy()):
+        Path("images").mkdir(exist_ok=True)
+        Image.fromarray(pixels).save(f"images/{number}.png")
+    names = {"x": images.test_x[:9]}
+    exec(block(AFTER, "python", "vr.load"), names)
+    assert names["outputs"].shape == (20 * 3, 9, 2)
+    assert names["correlations"].shape[1] == names["correlations"].shape[2]
+    seed = next(Path("runs/split-digits-multi-head/radial-vcl").glob("seed-0-*"))
+    for command in (
+        *arguments(AFTER, "vcl-radial predict"),
+        *arguments(AFTER, "vcl-radial export"),
+    ):
+        words = [str(seed) if "seed-0" in word else word for word in command]
+        missing = next((n for e, n in NEEDED.items() if any(w.endswith(e) for w in words)), None)
+        if missing is None or find_spec(missing):
+            assert main(words) == 0, words
+    printed = capsys.readouterr().out
+    assert "head inferred" in printed
+    assert "## Limits" in printed
+    run(block(AFTER, "python", "sort_values"))
