@@ -27,8 +27,6 @@ from vcl_radial.tracks.regression.settings import Recipe
 from vcl_radial.tracks.regression.task_by_task import TaskByTask
 
 STEPS, QUICK_STEPS = 40_000, 300
-UNCOMPILED_STEPS = 10_000
-"""Steps of VADAM and of the runs over beta_2, which take a minute for 40,000."""
 SEEDS, QUICK_SEEDS = 8, 2
 """Eight seeds: the fewest with which five tests together can be below 0.05 (Holm)."""
 STRONG, NONE = 0.1, 1000.0
@@ -86,9 +84,7 @@ def analyse(setting: Setting) -> Analysis:
     for seed in seeds:
         data = toy.make_data(seed)
         for at, (predict, settings) in shown.items():
-            slow = at[0] == _BETA2 or at[1] == toy.VADAM
-            made_steps = min(steps, UNCOMPILED_STEPS) if slow else steps
-            changed = recipe.model_copy(update={**settings, "steps": made_steps})
+            changed = recipe.model_copy(update=settings)
             made = toy.predict_with(predict, changed, hidden, *data, points, seed=seed)
             sd[at].append(made.sd)
             scores[at].append(nll(made, points, seed))
@@ -103,13 +99,7 @@ def analyse(setting: Setting) -> Analysis:
         at: np.stack([_widths(points, value) for value in values]) for at, values in sd.items()
     }
     numbers, rules = _findings(widths, scores)
-    sizes = {
-        "seeds": count,
-        "steps_made": steps,
-        "fewer": UNCOMPILED_STEPS,
-        "hidden": hidden,
-        "first": setting.seed,
-    }
+    sizes = {"seeds": count, "steps_made": steps, "hidden": hidden, "first": setting.seed}
     return analysis(__file__, curves, numbers | sizes, rules)
 
 
