@@ -6,6 +6,7 @@ python -m reports pictures [PICTURE ...]
 from __future__ import annotations
 
 import argparse
+import json
 import math
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -16,12 +17,22 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from reports.analysis import gradient_variance, truncated_noise
+from reports.papers import picture
 from reports.price import page
 from reports.seeds.badam import toy_regression as toy
 from vcl_radial.cli.arguments import Parser
 from vcl_radial.reporting import figures
-from vcl_radial.reporting.figures.drawing import DASHED, Curve, dots, key_line, logarithmic, sheet
-from vcl_radial.reporting.figures.names import benchmark_label, method_label
+from vcl_radial.reporting.figures.drawing import (
+    DASHED,
+    Curve,
+    dots,
+    find,
+    key_line,
+    logarithmic,
+    sheet,
+)
+from vcl_radial.reporting.figures.names import benchmark_label, data_label, method_label
 from vcl_radial.reporting.figures.style import QUIET_INK, MethodStyle, method_styles, save
 from vcl_radial.reporting.scores import means
 from vcl_radial.sweeps.figures import distribution
@@ -73,15 +84,36 @@ def price() -> Figure:
     return page.draw(page.read(REPORTS / "price"))
 
 
+def truncated() -> Figure:
+    """Accuracy and NLL of a Gaussian posterior over the truncation of its noise."""
+    record = json.loads((REPORTS / "analysis/truncated-noise.json").read_text(encoding="utf-8"))
+    data, _, rest = dict(record["settings"])["data"].partition(",")
+    numbers = {"images": f"{data_label(data)},{rest}"}
+    return picture.draw(truncated_noise.__file__, _curves("analysis/truncated-noise"), numbers)
+
+
+def variance() -> Figure:
+    """Variance of the gradient over sigma, on logarithmic and on linear axes."""
+    curves, C = _curves("analysis/gradient-variance"), max(gradient_variance.CHANNELS)
+    top = 1.4 * find(curves, "over sigma", f"Gaussian, {C} channels").at(1.0)
+    numbers = {"C": C, "published": gradient_variance.PUBLISHED, "linear_top": top}
+    return picture.draw(gradient_variance.__file__, curves, numbers)
+
+
 def toy_regression() -> Figure:
     """Predictive bands of a toy regression, a panel for each method."""
-    table = pd.read_csv(REPORTS / "seeds/badam/toy-regression.csv.gz")
+    return toy.draw(_curves("seeds/badam/toy-regression"))
+
+
+def _curves(path: str) -> list[Curve]:
+    """The curves of a figure of the papers."""
+    table = pd.read_csv(REPORTS / f"{path}.csv.gz")
     curves = []
     for (panel, name), rows in table.groupby(["panel", "curve"], sort=False):
         x, y = rows["x"].tolist(), rows["y"].tolist()
         bands = (None if rows[end].isna().all() else rows[end].tolist() for end in ("low", "high"))
         curves.append(Curve(str(panel), str(name), x, y, *bands))
-    return toy.draw(curves)
+    return curves
 
 
 def likelihoods() -> Figure:
@@ -166,6 +198,8 @@ _FIG4 = "sweeps/fig4-retinopathy"
 PICTURES: dict[str, Callable[[], Figure]] = {
     "split-fashion/heatmaps": clothes,
     "split-fashion-tuned/layers": layers,
+    "analysis/gradient-variance": variance,
+    "analysis/truncated-noise": truncated,
     "seeds/badam/toy-regression": toy_regression,
     "speed/precision/accuracy-over-tasks": precision,
     "price/price": price,

@@ -12,6 +12,7 @@ from vcl_radial.data.data_files import user_root
 from vcl_radial.data.fundus.splits import Rows
 from vcl_radial.data.streams.datasets import load_dataset
 from vcl_radial.data.streams.preparation import standardised
+from vcl_radial.reporting.figures.names import data_label
 from vcl_radial.tracks.retinopathy.prepare import prepare
 from vcl_radial.tracks.retinopathy.settings import DataSettings
 
@@ -64,7 +65,7 @@ def load_images(setting: Setting) -> Images:
     test = min(TEST, len(data.test_x))
     flat, first_test = x.flatten(1), len(data.train_x)
     return Images(
-        f"{data.name}, the first {train:,} training and {test:,} test images ({size})",
+        f"{data_label(data.name)}, the first {train:,} training and {test:,} test images ({size})",
         flat[:train].clone(),
         data.train_y[:train],
         flat[first_test : first_test + test].clone(),

@@ -49,6 +49,7 @@ from vcl_radial.reporting.figures.drawing import (
     line,
     logarithmic,
     mark,
+    power_labels,
     sheet,
 )
 from vcl_radial.reporting.figures.style import INK, QUIET_INK, SMALL_SIZE
@@ -180,6 +181,8 @@ def _finish(axes: Axes, panel: Table) -> None:
         axes.minorticks_off()
     axes.set_xlim(*map(float, panel.get("xlim", ())))
     axes.set_ylim(*map(float, panel.get("ylim", ())))
+    if axes.get_yscale() == "linear" and axes.get_ylim()[1] >= 1e5:
+        power_labels(axes.yaxis)
     axes.set(xlabel=panel.get("xlabel", ""), ylabel=panel.get("ylabel", ""))
     for table in panel.get("marks", ()):
         mark(axes, **table | {"x": float(table["x"])})

@@ -111,6 +111,7 @@ _DATA_SETS = {
     "energy": "Energy",
     "eyepacs": "EyePACS",
     "eyepacs-subset": "EyePACS",
+    "fashion-mnist": "FashionMNIST",
     "idrid": "IDRiD",
     "naval": "Naval",
     "odir": "ODIR",
