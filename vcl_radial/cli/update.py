@@ -35,8 +35,8 @@ def add(parser: argparse.ArgumentParser) -> None:
         "data",
         metavar="DATA",
         type=folder,
-        help="the task: an .npz file with x and y (and x_test and y_test), or a folder of images "
-        "with a folder for each class",
+        help="the task: an .npz file with x and y (and x_test and y_test), a folder of images with "
+        "a folder for each class, or for the model of a table a .csv file",
     )
     parser.add_argument(
         "--name", metavar="TASK", help="name of the task (default: that of DATA without ending)"

@@ -51,8 +51,8 @@ def update(
 
     Args:
         folder: the folder of the run; or that of a method, whose seeds are then updated each.
-        data: the task: an .npz file with `x` and `y`, and perhaps `x_test` and `y_test`, or a
-            folder of images with a folder for each class.
+        data: the task: an .npz file with `x` and `y`, and perhaps `x_test` and `y_test`, a folder
+            of images with a folder for each class, or for the model of a table a CSV file.
         name: name of the task; by default that of the data without its ending.
         settings: keys that change the training, such as `{"epochs": 5}`; see `TRAINING_KEYS`.
         out: the folder of the runs.
@@ -61,7 +61,7 @@ def update(
         trust: whether a user's classes and functions that the model names may be imported.
 
     Returns:
-        The new model; with several seeds, their ensemble.
+        The new model. With several seeds it is their ensemble, or of a table a list.
 
     Raises:
         UserError: the folder has no model, a key or a value is wrong, the method learns all tasks
@@ -81,8 +81,14 @@ def update(
         )
     for end in done.failures:
         raise UserError(end.fault or "", end.run.label)
-    path = RunFolder(done.context.out, done.runs[0]).path
-    return kept.load(path if len(done.runs) == 1 else path.parent, trust=trust)
+    from vcl_radial.models.table import TableModel
+
+    paths = [RunFolder(done.context.out, run).path for run in done.runs]
+    models = [kept.load_one(path, trust=trust) for path in paths]
+    if len(paths) == 1:
+        return models[0]
+    several = isinstance(models[0], TableModel)
+    return models if several else kept.load(paths[0].parent, trust=trust)
 
 
 def perform_update(
@@ -131,12 +137,14 @@ def planned(
     Raises:
         UserError, DataError: see `update`.
     """
+    from vcl_radial.methods.registry import find_method
+
     tables = model.card["spec"]
     parent = track.validated(tables)
     fault = finished_fault(folder, parent.result_files)
     if fault is not None:
         raise UserError(unfinished(folder, fault))
-    if model.method.needs_whole_stream:
+    if find_method(parent.recipe.strategy).needs_whole_stream:
         raise UserError(
             f"{parent.method} learns all tasks at once, so that it learns no more: run it again on "
             "all of them",

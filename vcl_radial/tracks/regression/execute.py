@@ -43,6 +43,8 @@ class TableRun:
         self.learner = together.learner
         self.after: dict[int, Scores] = {}
         """Scores after each slice (from 1); the key 0 is for all rows at once."""
+        self.earlier: Sequence[str] = ()
+        """The names of the slices that a kept model had learnt, where the run updates one."""
         self.seconds = 0.0
         """Seconds of the training; in a lane, its share of the program."""
         self._start = contents(self.learner.start(lane))
@@ -51,6 +53,8 @@ class TableRun:
     @property
     def task_names(self) -> list[str]:
         """The names of the learnt slices."""
+        if self.earlier:
+            return [*self.earlier, *(update.task for update in (self.run.updates or [])[-1:])]
         if len(self.learner.job.slices) == 1:
             return ["all rows"]
         return [f"slice {number + 1}" for number in range(self.slices_done)]
@@ -144,16 +148,23 @@ class TableRuns:
         runs: the runs.
         data: their table.
         report: called with a lane and its progress between steps of the optimiser.
+        splits: the splits of the runs, if they are others than those of the table.
     """
 
     def __init__(
-        self, runs: Sequence[Run], data: RegressionData, report: Callable[[int, Step], None]
+        self,
+        runs: Sequence[Run],
+        data: RegressionData,
+        report: Callable[[int, Step], None],
+        splits: Any = None,
     ) -> None:
         first = runs[0]
         recipe, lanes = first.recipe, first.recipe.lane if first.is_lane else None
         self.table = data
         validation = first.data.validation if first.evaluate_on == "validation" else None
-        self.splits = LaneSplits(data, [run.seed for run in runs], validation)
+        if splits is None:
+            splits = LaneSplits(data, [run.seed for run in runs], validation)
+        self.splits = splits
         # A single slice has the rows in the order of the first component, but not without lanes.
         slices = first.data.slices if lanes or first.data.slices != 1 else None
         job = Job(

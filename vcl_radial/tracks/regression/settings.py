@@ -146,7 +146,7 @@ class Run(MethodRun):
     @property
     def steps(self) -> int:
         """Total number of Adam steps."""
-        return self.recipe.steps * (self.data.slices or 1)
+        return self.recipe.steps * ((self.data.slices or 1) + len(self.updates or ()))
 
     def shape(self) -> str:
         """A key that runs share if they can be lanes of one program."""

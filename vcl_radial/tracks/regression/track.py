@@ -76,6 +76,10 @@ class Regression(Track[Run]):
         from vcl_radial.tracks.methods import check_made
         from vcl_radial.tracks.regression.execute import check_data
 
+        for run in runs:
+            if run.updates:
+                self.open(run, RunContext(Path(), data_dir), lambda step: None)
+        runs = [run for run in runs if not run.updates]
         report_once = cache(print_progress)  # slices of a table, and all its rows, are one table
         for data in dict.fromkeys(run.data for run in runs):
             group = [run for run in runs if run.data == data]
@@ -106,6 +110,10 @@ class Regression(Track[Run]):
         """Open a batch at its start."""
         from vcl_radial.tracks.regression.execute import TableRuns, load_data_once
 
+        if runs[0].updates:
+            from vcl_radial.tracks.regression.updating import updated_runs
+
+            return updated_runs(runs[0], context.data_dir, report)
         return TableRuns(runs, load_data_once(runs[0].data, context.data_dir), report)
 
     def kept_model(self, training: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
@@ -121,6 +129,12 @@ class Regression(Track[Run]):
         from vcl_radial.tracks.regression.models import restored
 
         return restored(run, card, state)
+
+    def new_task(self, model: TableModel, data: Path) -> str:
+        """The checksum of the file of further rows."""
+        from vcl_radial.tracks.regression.updating import new_task
+
+        return new_task(model, self.validated(model.card["spec"]), data)
 
     def score(self, folder: RunFolder[Run], objective: str) -> float | None:
         """The score on all evaluated rows; in a sequence, after the last slice."""
