@@ -10,11 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from children import fork
+from isolation import apart
 from moments import Moment, interrupt, moments_of, struck
 from work import BENCHMARK, Setting, Work, ends_well, lost, one_line, others, run, sweep
 
 if TYPE_CHECKING:
     from vcl_radial.runs.folder import RunFolder
+
+MODEL = "model.*"
+"""The files of a kept model, which are checked where the model is loaded."""
 
 STAMP = 32
 """Bytes of the checksum at the start of a checkpoint."""
@@ -28,7 +32,7 @@ def result_files(setting: Setting) -> Iterator[str | None]:
         fork(work.arguments(out), root / "output").wait()
     for marker in sorted(out.glob("**/done")):
         folder = _folder_of(marker, out)
-        for path in sorted(folder.path.iterdir()):
+        for path in sorted(set(folder.path.iterdir()) - set(folder.path.glob(MODEL))):
             whole = path.read_bytes()
             harmed = list(_harmed(setting, whole, 3 * setting.moments))
             # With few moments each file has one kind of damage, and files share the kinds.
@@ -44,6 +48,33 @@ def result_files(setting: Setting) -> Iterator[str | None]:
             path.write_bytes(whole)
 
 
+def model_files(setting: Setting) -> Iterator[str | None]:
+    """Each file of a kept model at many offsets: the damage is seen, and its file is named."""
+    root = setting.new_folder()
+    fork(run().arguments(root / "out"), root / "output").wait()
+    yield from apart(lambda: _damaged_models(setting, root / "out"), root / "answers.json")
+
+
+def _damaged_models(setting: Setting, out: Path) -> Iterator[str | None]:
+    import vcl_radial as vr
+    from vcl_radial.errors import DataError
+
+    for path in sorted(out.glob(f"**/{MODEL}")):
+        whole = path.read_bytes()
+        for what, content in _harmed(setting, whole, 3 * setting.moments):
+            path.write_bytes(content)
+            fault = None
+            try:
+                vr.load(path.parent)
+            except DataError as error:
+                if str(path) not in str(error) or "\n" in str(error):
+                    fault = f"not named in one line: {error}"
+            else:
+                fault = None if _same_marker(whole, content) else "not noticed"
+            yield fault and f"{path.relative_to(out)}, {what}: {fault}"
+        path.write_bytes(whole)
+
+
 def redone(setting: Setting) -> Iterator[str | None]:
     """The whole command after damage to one file: that run is done again, the other is kept."""
     work = run()
@@ -51,7 +82,7 @@ def redone(setting: Setting) -> Iterator[str | None]:
     fork(work.arguments(root / "out"), root / "output").wait()
     finished = root / "out"
     (folder,) = (path.parent for path in finished.glob(f"{BENCHMARK}/naive/*/done"))
-    for name in sorted(path.name for path in folder.iterdir()):
+    for name in sorted(path.name for path in {*folder.iterdir()} - {*folder.glob(MODEL)}):
         for what, content in _harmed(setting, (folder / name).read_bytes(), 2):
             root = setting.new_folder()
             shutil.copytree(finished, root / "out", copy_function=shutil.copy2)

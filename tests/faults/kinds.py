@@ -115,6 +115,12 @@ KINDS = (
         damage.result_files,
     ),
     Kind(
+        "model-files",
+        "a bit flipped in a file of a kept model, or the file cut off",
+        "`vr.load` refuses it in one line that names the file",
+        damage.model_files,
+    ),
+    Kind(
         "done-again",
         "the same, and the command given again",
         "that run is done again, the other kept; the same results",

@@ -19,7 +19,7 @@ pytestmark = [
     ),
 ]
 
-QUICK = ("result-files", "data-files", "tomls", "command-lines", "diverged-run")
+QUICK = ("result-files", "model-files", "data-files", "tomls", "command-lines", "diverged-run")
 """Kinds of which a case takes little time."""
 
 

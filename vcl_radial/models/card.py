@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from vcl_radial.runs.track import FinishedRun
 
-_SCORES = ("accuracy", "balanced_accuracy", "auc", "nll", "ece")
+_SCORES = ("accuracy", "balanced_accuracy", "auc", "nll", "ece", "rmse", "log_likelihood")
 """The scores of a card, in order, as far as the track has them."""
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Self
 
 import torch
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 from torch import Tensor, nn
 
 from vcl_radial.errors import DataError, UserError, bad_value
@@ -21,6 +22,39 @@ if TYPE_CHECKING:
 
 BATCH = 4096
 """Largest number of inputs that are predicted together; predictions do not depend on it."""
+
+
+class _Input(BaseModel):
+    model_config = ConfigDict(extra="allow", strict=True)
+
+    shape: Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=1)]
+    scaling: list[Any] | None
+    permuted: bool = False
+
+
+class _Task(BaseModel):
+    model_config = ConfigDict(extra="allow", strict=True)
+
+    name: str
+    head: Annotated[int, Field(ge=0)]
+
+
+class _Card(BaseModel):
+    """The keys of a card that predictions read; it may hold more."""
+
+    model_config = ConfigDict(extra="allow", strict=True)
+
+    input: _Input
+    tasks: Annotated[list[_Task], Field(min_length=1)]
+    heads: Annotated[list[list[str]], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _heads_are_there(self) -> _Card:
+        if any(task.head >= len(self.heads) for task in self.tasks):
+            raise ValueError("a task has a head that is not there")
+        if len({len(names) for names in self.heads}) > 1:
+            raise ValueError("the heads differ in their number of outputs")
+        return self
 
 
 class Uncertainty(NamedTuple):
@@ -45,10 +79,16 @@ class Model:
     Args:
         card: what is known of the model.
         method: the method with the kept state.
+
+    Raises:
+        ValueError, TypeError: a key of the card is missing or wrong.
     """
 
     def __init__(self, card: Mapping[str, Any], method: Method) -> None:
+        _Card.model_validate(dict(card))
         self.card, self.method = card, method
+        if card["input"]["scaling"] is not None:
+            self.scaled(torch.zeros(1, *card["input"]["shape"]))
 
     @property
     def network(self) -> nn.Module:
