@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from failing import data_fails, fails
@@ -11,6 +12,7 @@ from torch.distributions import Normal
 import vcl_radial as vr
 from vcl_radial.cli import main
 from vcl_radial.likelihoods.mixture import Mixture
+from vcl_radial.models.card import card_text
 from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.execute import execute
 from vcl_radial.runs.folder import RunFolder
@@ -102,13 +104,14 @@ def test_the_command_predicts_a_csv_file_whose_columns_may_be_in_another_order(t
     assert "row 2, column 'kind'" in capsys.readouterr().err
 
 
-def test_commands_for_classes_refuse_the_model_of_a_table(tmp_path, capsys):
+def test_the_model_of_a_table_has_a_card_and_no_export(tmp_path, capsys):
     _, folder = finished(tmp_path, "bayes-linear")
-    assert main(["card", str(folder)]) == 1
     assert main(["export", str(folder), "--to", str(tmp_path / "m.onnx")]) == 1
-    lines = capsys.readouterr().err.splitlines()
-    assert len(lines) == 2
-    assert all(str(folder) in line for line in lines)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert str(folder) in line
+    scores = pd.read_csv(folder / "scores.csv").set_index("metric")["value"]
+    row = f"| diabetes | {scores['rmse']:.2f} | {scores['log_likelihood']:.2f} |"
+    assert row in card_text(folder)
 
 
 def test_wrong_inputs_are_refused(tmp_path):

@@ -24,12 +24,10 @@ def card_text(folder: Path) -> str:
     """The card of the model in a run's folder, from the run's files alone.
 
     Raises:
-        UserError: the folder has no model, or that of a table.
+        UserError: the folder has no model.
         DataError: the card is damaged.
     """
     card = read_card(folder)
-    if "heads" not in card:
-        raise UserError("keeps the model of a table, and cards are of classes", at=folder)
     run = _finished(folder)
     scores = None if run is None else _scores(run)
     spec = card["spec"]
@@ -100,7 +98,9 @@ def _data(card: Mapping[str, Any], run: FinishedRun | None) -> Iterator[str]:
     data = spec.get("stream") or spec.get("data") or {}
     yield "settings: " + ", ".join(f"{key} = {value}" for key, value in data.items())
     yield f"an input has the shape {about['shape']}"
-    if about["scaling"] is not None:
+    if names := [name for name, _ in card.get("columns", [])]:
+        yield f"the inputs are the columns {', '.join(names)}; the target is {card['target']}"
+    if about.get("scaling") is not None:
         m, s = about["scaling"]
         x = "x / 255" if isinstance(m, list) else "x"  # the channels of photographs
         yield f"inputs are scaled by ({x} - m) / s with m = {m} and s = {s}, from training data"
@@ -111,22 +111,24 @@ def _data(card: Mapping[str, Any], run: FinishedRun | None) -> Iterator[str]:
 def _tasks(card: Mapping[str, Any], scores: pd.DataFrame | None) -> list[str]:
     """A table of the tasks with their classes and scores; then one of other scored parts."""
     names = [] if scores is None else [name for name in _SCORES if name in scores]
-    headings = [METRICS[name].heading for name in names]
-    rows = []
-    for number, task in enumerate(card["tasks"], start=1):
-        outputs = task.get("outputs")
-        classes = card["heads"][task["head"]]
-        known = ", ".join(classes if outputs is None else [classes[output] for output in outputs])
-        rows.append([task["name"], known, *_values(scores, names, number)])
-    lines = _table(("task", "classes", *headings), rows)
+    headings, heads = [METRICS[name].heading for name in names], card.get("heads")
+    if heads is None:  # a table, whose scores are not by task
+        lines = _list(iter(task["name"] for task in card["tasks"]))
+    else:
+        rows = []
+        for number, task in enumerate(card["tasks"], start=1):
+            classes = heads[task["head"]]
+            known = [classes[output] for output in task.get("outputs", range(len(classes)))]
+            rows.append([task["name"], ", ".join(known), *_values(scores, names, number)])
+        lines = _table(("task", "classes", *headings), rows)
     if scores is None:
         return [*lines, "", "The scores of the run do not lie beside the model."]
     others = scores[scores["task"] == 0]
     if len(others):
         parts = [[str(row["part"]), *_row(row, names)] for _, row in others.iterrows()]
         lines += ["", *_table(("part", *headings), parts)]
-    known = ", with the task of every input known" if len(card["heads"]) > 1 else ""
-    return [*lines, "", f"Scores are those after the last task{known}."]
+    with_task = ", with the task of every input known" if len(heads or ()) > 1 else ""
+    return [*lines, "", f"Scores are those after the last task{with_task}."]
 
 
 def _values(scores: pd.DataFrame | None, names: Sequence[str], task: int) -> list[str]:
@@ -162,11 +164,17 @@ def _training_data(card: Mapping[str, Any]) -> str:
 
 
 def _limits(card: Mapping[str, Any]) -> Iterator[str]:
-    yield (
-        "It knows the classes above alone: an input of any other kind gets one of them too. Look "
-        "at the entropy and the mutual information of a prediction."
-    )
-    if len(card["heads"]) > 1:
+    if "heads" in card:
+        yield (
+            "It knows the classes above alone: an input of any other kind gets one of them too. "
+            "Look at the entropy and the mutual information of a prediction."
+        )
+    else:
+        yield (
+            "Rows unlike those of the training get a prediction too: look at its spread. The seed "
+            "chose the training rows, so that rows of other seeds' test parts are among them."
+        )
+    if len(card.get("heads", ())) > 1:
         yield (
             "Without a task, a prediction takes the head that is least uncertain, which may be "
             "that of another task."
