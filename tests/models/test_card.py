@@ -7,7 +7,7 @@ import pytest
 from failing import fails
 
 from vcl_radial.models import format as files
-from vcl_radial.models.card import card_text
+from vcl_radial.reporting.model_card import card_text
 
 
 def section(text, heading):

@@ -12,7 +12,7 @@ from torch.distributions import Normal
 import vcl_radial as vr
 from vcl_radial.cli import main
 from vcl_radial.likelihoods.mixture import Mixture
-from vcl_radial.models.card import card_text
+from vcl_radial.reporting.model_card import card_text
 from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.execute import execute
 from vcl_radial.runs.folder import RunFolder

@@ -20,7 +20,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def _card(options: argparse.Namespace) -> int:
-    from vcl_radial.models.card import card_text
+    from vcl_radial.reporting.model_card import card_text
 
     print(card_text(options.folder), end="")
     return DONE

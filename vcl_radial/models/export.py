@@ -16,12 +16,12 @@ import torch
 from torch import Tensor, nn
 
 from vcl_radial.errors import UserError, bad_value
+from vcl_radial.files import atomic
 from vcl_radial.methods.base import Method
 from vcl_radial.models.ensemble import Ensemble
 from vcl_radial.models.model import Model
 from vcl_radial.nn.grouping import Layer
 from vcl_radial.nn.weights import VariationalWeights
-from vcl_radial.runs.folder import write_atomically
 from vcl_radial.system.quiet import quiet
 
 
@@ -57,7 +57,10 @@ def export(
         exported = torch.export.export(program, (x,), dynamic_shapes=sizes)
         torch.export.save(exported, file, extra_files={"classes.json": json.dumps(head)})
         content = file.getvalue()
-    write_atomically(to, content)
+    try:
+        atomic.write(to, content)
+    except OSError as error:
+        raise atomic.not_written(to, error) from None
 
 
 def _onnx(program: nn.Module, x: Tensor, sizes: dict[str, Any], classes: Sequence[str]) -> bytes:
