@@ -1,4 +1,4 @@
-"""Image data sets by name: Fashion-MNIST, MNIST, notMNIST, digits, and a user's own."""
+"""Image data sets by name: Fashion-MNIST, MNIST, notMNIST, digits, glyphs, and a user's own."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ def load_dataset(
     variable `VCL_RADIAL_DATA`, else from the cache folder, to which they are downloaded if they are
     not there. Nothing is written to the first two, and nothing is downloaded if they lack a file.
     notMNIST, which has no licence, is read from these two alone.
-    The files are checked against the published checksums. `digits` comes with scikit-learn.
+    The files are checked against the published checksums. `digits` comes with scikit-learn,
+    and `glyphs` are drawn from the fonts of matplotlib.
     `idx-folder` is a user's own four IDX files, named like MNIST's, in `data_dir` or
     `VCL_RADIAL_DATA`; `image-folder` is a user's own image files there, `train/CLASS/*` and
     `test/CLASS/*`, or `CLASS/*` to be split (see `load_image_folder`). A function from outside is
@@ -126,6 +127,12 @@ def _load_digits(name: str, data_dir: Path | None) -> ImageData:
     return ImageData(name, x[~test], y[~test], x[test], y[test])
 
 
+def _load_glyphs(name: str, data_dir: Path | None) -> ImageData:
+    from vcl_radial.data.streams.glyphs import load_glyphs
+
+    return load_glyphs()
+
+
 def _load_own(name: str, data_dir: Path | None) -> ImageData:
     data = outside.call("dataset", name, user_root(data_dir))
     if not isinstance(data, ImageData):
@@ -158,6 +165,7 @@ _LOADERS: dict[str, Callable[[str, Path | None], ImageData]] = {
     "mnist": _load_published,
     "notmnist-small": _load_published,
     "digits": _load_digits,
+    "glyphs": _load_glyphs,
     "idx-folder": _load_idx_folder,
 }
 DATASETS = (*_LOADERS, "image-folder")

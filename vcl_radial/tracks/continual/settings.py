@@ -40,7 +40,7 @@ from vcl_radial.tracks.recipe import MethodRecipe, MethodRun, one_of
 
 IMAGE_FOLDER = "image-folder"
 
-OTHER_DATASETS = ("fashion-mnist", "mnist", "notmnist-small", "digits")
+OTHER_DATASETS = ("fashion-mnist", "mnist", "notmnist-small", "digits", "glyphs")
 """Data sets with a known place."""
 
 NETWORKS = ("mlp", "convnet", "resnet")
