@@ -2,6 +2,7 @@
 
 import csv
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -103,6 +104,33 @@ def test_a_data_set_is_predicted_on_its_test_part(model, tmp_path):
     assert len(rows) == len(DIGITS.test_x)
     assert {row["task"] for row in rows} == {model.tasks[1]}
     assert {row["class"] for row in rows} <= {"2", "3"}
+
+
+def check_scores_of(folder, data, to):
+    """A run has scored its model on the test part of the data by task: `predict` does it again."""
+    model = vr.load(folder)
+    rows = [row for row in rows_of(folder / "accuracy.csv") if row["task_trained"] == "5"]
+    for number in range(len(model.tasks)):
+        lines = predict_file(model, data, to, task=str(number), scores=True)
+        for row in rows:
+            if int(row["task_evaluated"]) == number + 1 and row["metric"] != "sampling":
+                (line,) = [s for s in lines if s.lower().startswith(row["metric"])]
+                assert float(line.split()[1]) == pytest.approx(float(row["value"]), abs=0.011)
+
+
+def test_the_scores_of_a_data_set_are_those_of_the_run(finished_run, tmp_path):
+    check_scores_of(finished_run(), "digits", tmp_path / "out.csv")
+
+
+def test_a_model_of_fashion_mnist_that_was_moved_and_is_read_only(
+    finished_run, real_data, tmp_path
+):
+    folder = finished_run(benchmark="split-fashion-multi-head", batch_size=2000)
+    folder = shutil.copytree(folder, tmp_path / "moved")
+    for path in (*folder.iterdir(), folder):
+        path.chmod(0o555)
+    check_scores_of(folder, "fashion-mnist", tmp_path / "out.csv")
+    folder.chmod(0o755)
 
 
 def test_batches_do_not_change_the_table(model, tmp_path, monkeypatch):
