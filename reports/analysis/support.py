@@ -114,10 +114,10 @@ def _one_case(random: np.random.Generator) -> list[Curve]:
 
 
 def _stems(panel: str, points: Array, masses: Array) -> Curve:
-    """Vertical lines at points, as high as their masses."""
-    gap = np.full(len(points), np.nan)
-    x = np.stack([points, points, gap], axis=1).ravel()
-    y = np.stack([np.zeros(len(points)), masses, gap], axis=1).ravel()
+    """Upright lines at points, as high as their masses, with lines along 0 between them."""
+    order = np.argsort(points)
+    x = np.repeat(points[order], 3)
+    y = np.outer(masses[order], [0.0, 1.0, 0.0]).ravel()
     return curve(panel, "discrete support", x, y)
 
 
