@@ -4,8 +4,8 @@ BIN := .venv/bin
 
 .PHONY: demo test test-all lint verify-reports spot-check faults build clean
 
-demo: .venv/installed  ## radial against Gaussian VCL on split-digits, in under a minute
-	$(BIN)/vcl-radial run split-digits-multi-head --seeds 3
+demo: .venv/installed  ## fine-tuning, Gaussian and radial VCL on drawn characters, about two minutes
+	$(BIN)/vcl-radial run split-glyphs-multi-head --seeds 2
 
 test: .venv/installed  ## the tests, but for those that need data, processes or long: 5 minutes
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n logical -m "not data and not processes and not slow"
