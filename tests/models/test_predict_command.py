@@ -236,6 +236,7 @@ def test_wrong_arrays_are_refused(model, tmp_path):
         ({"z": x}, "x"),
         ({"x": x[:, :7]}, "[40, 7, 8]"),
         ({"x": x[0, 0]}, "[8]"),
+        ({"x": np.zeros((1, 10_000, 10_000), np.uint8)}, "[1, 10000, 10000]"),
         ({"x": nan}, "row 7"),
         ({"x": x.astype(str)}, "numbers"),
         ({"x": x.astype(object)}, "numbers"),
@@ -298,6 +299,20 @@ def test_scores_need_labels_that_are_classes(model, tmp_path):
     predict_file(model, cats, out)
     with data_fails(cats, "cat"):
         predict_file(model, cats, out, scores=True)
+
+
+def test_progress_goes_to_the_standard_error_output(model, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("vcl_radial.data.decoding._PATIENCE", 0.0)
+    monkeypatch.setattr(inputs, "BATCH", 10)
+    for data, expected in (
+        (arrays(tmp_path / "a.npz", x=X.numpy()), "10 of 40"),
+        (table(tmp_path / "a.csv"), "10"),
+        (images(tmp_path / "images"), "images: 1 of 40"),
+    ):
+        predict_file(model, data, tmp_path / "out.csv")
+        out, err = capsys.readouterr()
+        assert not out
+        assert err == f"vcl-radial: {data}: {expected}\n"
 
 
 def test_an_old_table_stays_where_the_new_one_fails(model, tmp_path):

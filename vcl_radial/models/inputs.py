@@ -90,7 +90,7 @@ def read_inputs(data: str, form: Form, data_dir: Path | None = None) -> Iterator
     if path.name.endswith((".csv", ".csv.gz")):
         return with_progress(_in_table(path, form), None, data, size=_size)
     if path.suffix == ".npz":
-        return _in_arrays(path)
+        return _in_arrays(path, form)
     raise UserError(
         "is no folder of images, .npz file, .csv file or data set "
         f"({', '.join(sorted(DATASETS))}); name one",
@@ -166,7 +166,7 @@ def _pixels_of(form: Form, pixels: int) -> tuple[tuple[int, int] | None, str]:
     return None, f"{D} numbers, which no square image has: give an .npz or .csv file"
 
 
-def _in_arrays(path: Path) -> Iterator[Batch]:
+def _in_arrays(path: Path, form: Form) -> Iterator[Batch]:
     labels: list[str | None] = []
     with (
         data_errors(path, "write it with numpy.savez"),
@@ -185,11 +185,14 @@ def _in_arrays(path: Path) -> Iterator[Batch]:
                 raise DataError(
                     f"x has shape {[*shape]} of {dtype}, not [N, ...] of numbers", at=path
                 )
+            if math.prod(shape[1:]) != math.prod(form.shape):
+                takes = ", ".join(map(str, ("N", *form.shape)))
+                raise DataError(f"x has shape {[*shape]}, and the model takes [{takes}]", at=path)
             if by_columns:
                 raise DataError("x is in Fortran order; write numpy.ascontiguousarray(x)", at=path)
             if labels and len(labels) != shape[0]:
                 raise DataError(f"has {shape[0]} inputs and {len(labels)} labels", at=path)
-            batches = _rows_of(member, shape, dtype, labels or [None] * shape[0], path)
+            batches = _rows_of(member, shape, dtype, labels, path)
             yield from with_progress(batches, shape[0], str(path), size=_size)
 
 
@@ -216,7 +219,7 @@ def _rows_of(
             raise DataError("x ends before its last row; write it again", at=path)
         x = np.frombuffer(bytearray(content), dtype).reshape(end - at, *shape[1:])
         _check_finite(x, range(at, end), path)
-        yield Batch(range(at, end), x, labels[at:end])
+        yield Batch(range(at, end), x, labels[at:end] or [None] * (end - at))
 
 
 def _texts(labels: Array) -> list[str | None]:
