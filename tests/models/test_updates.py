@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from tiny_runs import MULTI_HEAD, SINGLE_HEAD, accuracy_bytes, carried_out, tiny
 import vcl_radial as vr
 from vcl_radial.cli import main
 from vcl_radial.data.streams import load_dataset
+from vcl_radial.errors import VclRadialError
 from vcl_radial.models import format as files
 from vcl_radial.runs import kept, tracks
 from vcl_radial.runs.folder import RunFolder
@@ -230,6 +232,29 @@ def test_bad_data_are_refused_before_any_training(tmp_path):
     with refuses(folder, "accuracy.csv"):
         vr.update(folder, file, out=out, settings={"batch_size": 8})
     assert not out.exists()
+
+
+OWN = """
+from vcl_radial.methods.naive import Naive
+
+
+class Mine(Naive):
+    pass
+"""
+
+
+def test_a_users_own_method_is_updated_with_consent_alone(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    Path("own_updated.py").write_text(OWN)
+    folder = folder_of(run_of(2, "naive", strategy="own_updated:Mine"), tmp_path / "first")
+    data = task_file(tmp_path / "new.npz", run_of(3), 2)
+    sys.modules.pop("own_updated")
+    with pytest.raises(VclRadialError, match="trust=True"):
+        vr.update(folder, data, out=tmp_path)
+    assert "own_updated" not in sys.modules
+    model = vr.update(folder, data, out=tmp_path, trust=True)
+    assert type(model.method).__name__ == "Mine"
 
 
 def test_an_update_names_its_parent_by_the_checksum_of_its_tensors(tmp_path):
