@@ -17,6 +17,7 @@ from vcl_radial.cli import main
 from vcl_radial.data.streams import load_dataset
 from vcl_radial.errors import VclRadialError
 from vcl_radial.models import format as files
+from vcl_radial.reporting.gather import gather
 from vcl_radial.runs import kept, tracks
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.updating import planned
@@ -232,6 +233,15 @@ def test_bad_data_are_refused_before_any_training(tmp_path):
     with refuses(folder, "accuracy.csv"):
         vr.update(folder, file, out=out, settings={"batch_size": 8})
     assert not out.exists()
+
+
+def test_a_report_shows_updates_with_other_data_of_one_name_apart(tmp_path):
+    folder = folder_of(run_of(2, "naive"), tmp_path / "first")
+    for task in (2, 3):
+        data = task_file(tmp_path / "new.npz", run_of(4), task)
+        vr.update(folder, data, out=tmp_path / "out")
+    runs, _ = gather(tmp_path / "out")
+    assert len({run.benchmark for run in runs}) == 2
 
 
 OWN = """

@@ -130,6 +130,8 @@ def _variant(run: FinishedRun) -> tuple[str, ...]:
 def _data_settings(run: FinishedRun) -> LabelParts:
     data = flat(run.spec.stream or run.spec.data)
     checksum = data.pop("checksum", None)
+    if run.spec.updates:  # other data of the same name, the newest first
+        checksum = "".join(str(link.get("checksum")) for link in reversed(run.spec.updates))
     return LabelParts((run.benchmark, *_variant(run)), run.benchmark, data, checksum)
 
 

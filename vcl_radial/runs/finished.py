@@ -27,6 +27,7 @@ class Spec(Written):
     code: str | None = None
     stream: dict[str, Any] = {}
     data: dict[str, Any] = {}
+    updates: list[dict[str, Any]] = []
 
 
 class Environment(Written):
