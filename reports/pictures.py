@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import re
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -33,7 +34,7 @@ from vcl_radial.reporting.figures.drawing import (
     sheet,
 )
 from vcl_radial.reporting.figures.names import benchmark_label, data_label, method_label
-from vcl_radial.reporting.figures.style import QUIET_INK, MethodStyle, method_styles, save
+from vcl_radial.reporting.figures.style import INK, QUIET_INK, MethodStyle, method_styles, save
 from vcl_radial.reporting.scores import means
 from vcl_radial.sweeps.figures import distribution
 from vcl_radial.sweeps.levels import Levels
@@ -192,6 +193,69 @@ def _draw_pull(axes: Axes, rows: pd.DataFrame, method: str, style: MethodStyle) 
     dots(axes, Curve("", method, *values), style.colour, **look)
 
 
+def exact_heads() -> Figure:
+    """Accuracy of exact posteriors over their bytes."""
+    table = pd.read_csv(REPORTS / "exact_heads/results.csv")
+    table["form"] = table["format"].where(table["format"] != "packed float64", "")
+    several = table["heads"].str.endswith("heads")
+    table["kind"] = several.map({True: "several heads", False: "one head"}) + table["form"]
+    looks = {
+        "one head": (INK, "o", "one head, packed float64"),
+        "several heads": (QUIET_INK, "s", "2, 4, 8 heads, packed float64"),
+        "one headsquare float64": (INK, "^", "one head, square float64"),
+        "one headpacked float32": (INK, "v", "one head, packed float32"),
+    }
+    key = [key_line(text, colour, marker=marker) for colour, marker, text in looks.values()]
+    notes = ["random ReLU features of FashionMNIST, one head for ten classes", "means over seeds"]
+    size: dict[str, Any] = {"per_line": 1, "width": 4.2, "height": 2.4}
+    with sheet("Exact posteriors by their bytes", notes, [""], key=key, **size) as (
+        figure,
+        (axes,),
+    ):
+        for kind, (colour, marker, _) in looks.items():
+            of = table[table["kind"] == kind].groupby("bytes")["accuracy"].mean()
+            axes.plot(of.index / 1e6, of, color=colour, marker=marker, markersize=4.5)
+        axes.set(xlabel="MB", ylabel="accuracy (%)", xlim=(0, None))
+    return figure
+
+
+def priors_and_schedules() -> Figure:
+    """Accuracy with each first prior and schedule of the KL."""
+    table = pd.read_csv(REPORTS / "sweeps/priors-and-schedules/S-settings.csv.gz")
+    table = table[table["metric"] == "average_accuracy"]
+    table["kind"] = table["settings"].map(_kind)
+    kinds = sorted(table["kind"].unique(), key=lambda kind: (kind != "as usual", kind))[::-1]
+    methods = ["radial-vcl", "gaussian-vcl"]
+    styles = method_styles(methods)
+    notes = ["split FashionMNIST, five epochs", "mean and standard error over seeds"]
+    titles = [method_label(method) for method in methods]
+    size: dict[str, Any] = {"per_line": 2, "width": 2.3, "height": 0.22 * len(kinds)}
+    with sheet("First priors and schedules", notes, titles, grid="x", **size) as (figure, panels):
+        for axes, (method, style) in zip(panels, styles.items(), strict=True):
+            of = table[table["method"] == method].groupby("kind")["value"]
+            mean, error = of.mean().reindex(kinds), of.sem().reindex(kinds)
+            look: dict[str, Any] = {"markersize": 4, "elinewidth": 0.9}
+            places = range(len(kinds))
+            axes.errorbar(mean, places, xerr=error, color=style.colour, fmt=style.marker, **look)
+            axes.axvline(mean["as usual"], color=QUIET_INK, linewidth=0.8, linestyle=DASHED)
+            axes.set_yticks(places, kinds if method == methods[0] else [])
+            axes.set(ylim=(-0.6, len(kinds) - 0.4), xlabel="accuracy (%)")
+    return figure
+
+
+def _kind(settings: str) -> str:
+    """The key of a run that is not the usual one, in words."""
+    narrow = "1/D" if "1/sqrt(D)" in settings else "1"
+    if share := re.search(r"mixture_share=([\d.]+)", settings):
+        return f"mixture, {share[1]} of N(0, {narrow})"
+    if "scale-mixture" in settings:
+        return f"mixture, 0.5 of N(0, {narrow})"
+    if narrow != "1":
+        return "N(0, 1/D)"
+    schedule = re.search(r'kl_schedule="([a-z-]+)"', settings)
+    return "as usual" if schedule is None or schedule[1] == "constant" else f"KL: {schedule[1]}"
+
+
 _GRID = "sweeps/d2-grid/split-fashion-single-head/trials.csv"
 _FIG4 = "sweeps/fig4-retinopathy"
 
@@ -203,6 +267,8 @@ PICTURES: dict[str, Callable[[], Figure]] = {
     "seeds/badam/toy-regression": toy_regression,
     "speed/precision/accuracy-over-tasks": precision,
     "price/price": price,
+    "exact_heads/bytes": exact_heads,
+    "sweeps/priors-and-schedules/accuracy": priors_and_schedules,
     "uci/log-likelihood": likelihoods,
     "uci/in-sequence/in-sequence": slices,
     "sweeps/d2-grid/one-head": partial(

@@ -103,12 +103,12 @@ def start_lines(table: pd.DataFrame) -> pd.DataFrame:
         line["sigma"] = _range(of, "scale") if family in analysis.FAMILIES else "–"
         line["noise of a weight"] = _range(of, "noise") if family in analysis.FAMILIES else "–"
         heads = {head: of[of["benchmark"] == name] for name, head in HEADS.items()}
-        line["seeds"] = ", ".join(dict.fromkeys(str(len(runs)) for runs in heads.values()))
         for head, these in heads.items():
             mean, error = mean_and_standard_error(these["accuracy"])
             line[f"{head}: accuracy (%)"] = with_spread(mean, error, 1)
-            line[f"{head}: learnt (%)"] = f"{these['learnt'].mean():.1f}"
-            line[f"{head}: forgotten"] = f"{these['forgotten'].mean():z.1f}"
+            if head == "many heads":
+                line["learnt (%)"] = f"{these['learnt'].mean():.1f}"
+                line["forgotten"] = f"{these['forgotten'].mean():z.1f}"
         lines.append(line)
     return pd.DataFrame(lines)
 

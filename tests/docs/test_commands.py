@@ -10,7 +10,7 @@ from doc_pages import DOCS, PAGES, ROOT, blocks, commands, name, write_files
 
 from benchmarks.speed import __main__ as speed
 from reports import __main__ as reports
-from reports.papers.catalogue import members
+from reports.papers.catalogue import figures, members
 from reports.seeds.pruning.track import runs_of
 from vcl_radial import cli
 from vcl_radial.cli.arguments import parse_setting
@@ -113,7 +113,8 @@ def _understand(command):
         assert options.by is None or options.by in plan.track.objectives, f"no score {options.by}"
     elif getattr(options, "names", None) and (settings or options.methods):
         for figure in members(options.names):
-            runs_of(figure, options.methods, [0], settings)
+            known = [*getattr(figures()[figure].modules[figure], "RUN_METHODS", ())]
+            runs_of(figure, options.methods or known, [0], settings)
 
 
 def existing_recipe(method, default):
