@@ -275,3 +275,22 @@ def test_an_update_names_its_parent_by_the_checksum_of_its_tensors(tmp_path):
     assert link["parent"] == hashlib.sha256(tensors).hexdigest()
     assert json.loads((folder / files.CARD).read_text())["checksum"] == link["parent"]
     assert Path(link["folder"]) == folder
+
+
+@pytest.mark.parametrize(("table", "key"), [("recipe", "optimizer"), ("stream", "dataset")])
+def test_an_update_runs_no_code_that_a_card_names(table, key, tmp_path, monkeypatch):
+    folder = folder_of(run_of(2), tmp_path / "first")
+    data = task_file(tmp_path / "new.npz", run_of(3), 2)
+    (tmp_path / "foreign.py").write_text("open('was-run', 'w').close()\n")
+    card = json.loads((folder / files.CARD).read_text())
+    card.pop("card_checksum")
+    card["spec"][table][key] = "foreign:function"
+    card["card_checksum"] = files._checksum_of(card)
+    (folder / files.CARD).write_text(json.dumps(card))
+    done = folder / "done"
+    sums = json.loads(done.read_text())
+    sums[files.CARD] = hashlib.sha256((folder / files.CARD).read_bytes()).hexdigest()
+    done.write_text(json.dumps(sums))
+    monkeypatch.chdir(tmp_path)
+    main(["update", str(folder), str(data), "--out", "updates", "--device", "cpu"])
+    assert not (tmp_path / "was-run").exists()

@@ -116,12 +116,14 @@ def perform_update(
     for path in kept.folders(folder):
         model = kept.load_one(path, trust=trust)
         track = tracks.from_tables(model.card["spec"])
-        with outside.consent(trust):
+        with outside.consent(trust), outside.named_by(path / files.CARD):
             runs.append(planned(track, model, path, data, name, settings))
     options: dict[str, Any] = {"name": name, "set": set_arguments(settings)}
     command = command_line("update", str(folder), str(data), **options)
     context = RunContext(out, data_dir, device_of(device, track), command=command)
-    return Performed(runs, context, perform(runs, context, 1, 1))
+    with outside.consent(trust), outside.named_by(folder):  # such as the optimiser of the card
+        ends = perform(runs, context, 1, 1)
+    return Performed(runs, context, ends)
 
 
 def planned(
