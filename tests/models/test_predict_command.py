@@ -372,3 +372,12 @@ def test_the_command_writes_the_table_and_prints_the_scores(finished_run, comman
     assert len(rows_of(Path("out.csv"))) == len(X)
     code, out, err = command(*arguments, "--task", "7")
     assert (code, out, len(err)) == (1, "", 1)
+
+
+def test_inputs_for_which_a_network_gives_no_numbers_are_refused(model, tmp_path):
+    with data_fails("x", "too large"):
+        model.predict(np.full((2, 64), 1e30), task=0)
+    data = arrays(tmp_path / "large.npz", x=np.full((2, 64), 1e30))
+    with data_fails(data, "too large"):
+        predict_file(model, data, tmp_path / "table.csv")
+    assert not (tmp_path / "table.csv").exists()

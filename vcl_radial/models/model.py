@@ -144,6 +144,8 @@ class Model:
         for part in self._batches(x):
             by_task = [self._assess(part, candidate) for candidate in candidates]
             probs, *uncertainty = map(torch.stack, zip(*by_task, strict=True))
+            if not uncertainty[0].isfinite().all():
+                raise DataError("gives no predictions: it holds numbers far too large", at="x")
             best = uncertainty[0].argmin(0)
             rows = torch.arange(len(part), device=best.device)
             parts.append([best + (number or 0), *(t[best, rows] for t in (probs, *uncertainty))])
