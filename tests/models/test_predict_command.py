@@ -381,3 +381,12 @@ def test_inputs_for_which_a_network_gives_no_numbers_are_refused(model, tmp_path
     with data_fails(data, "too large"):
         predict_file(model, data, tmp_path / "table.csv")
     assert not (tmp_path / "table.csv").exists()
+
+
+def test_arrays_of_the_other_byte_order_are_read(model, tmp_path):
+    tables = []
+    for order in "<>":
+        data = arrays(tmp_path / "x.npz", x=X.numpy().astype(f"{order}f4"))
+        predict_file(model, data, tmp_path / "table.csv")
+        tables.append((tmp_path / "table.csv").read_bytes())
+    assert tables[0] == tables[1]

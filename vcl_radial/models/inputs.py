@@ -218,6 +218,7 @@ def _rows_of(
         if len(content) < (end - at) * row:
             raise DataError("x ends before its last row; write it again", at=path)
         x = np.frombuffer(bytearray(content), dtype).reshape(end - at, *shape[1:])
+        x = x.astype(dtype.newbyteorder("="), copy=False)
         _check_finite(x, range(at, end), path)
         yield Batch(range(at, end), x, labels[at:end] or [None] * (end - at))
 
