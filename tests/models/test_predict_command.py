@@ -390,3 +390,12 @@ def test_arrays_of_the_other_byte_order_are_read(model, tmp_path):
         predict_file(model, data, tmp_path / "table.csv")
         tables.append((tmp_path / "table.csv").read_bytes())
     assert tables[0] == tables[1]
+
+
+@pytest.mark.parametrize("text", ["1_0", "\uff11"])
+def test_a_cell_that_only_python_takes_as_a_number_is_refused(text, model, tmp_path):
+    file = tmp_path / "x.csv"
+    cells = ["0"] * 63 + [text]
+    file.write_text(",".join(f"p{i}" for i in range(64)) + "\n" + ",".join(cells) + "\n", "utf-8")
+    with data_fails(file, "row 2", "'p63'"):
+        predict_file(model, str(file), tmp_path / "table.csv")

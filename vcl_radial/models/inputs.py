@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any, Final, NamedTuple
 
@@ -250,7 +250,7 @@ def _in_table(path: Path, form: Form) -> Iterator[Batch]:
         else:
             names = header
         try:
-            x = np.array(all_cells, dtype=np.float64)
+            x = _numbers(all_cells)
         except ValueError:
             number, column, text = next(
                 (number, column, text)
@@ -263,6 +263,18 @@ def _in_table(path: Path, form: Form) -> Iterator[Batch]:
             ) from None
         _check_finite(x, numbers, path)
         yield Batch(numbers, x.astype(np.float32).reshape(len(x), *form.shape), labels)
+
+
+def _numbers(cells: Sequence[Sequence[str]]) -> Array:
+    """The numbers of rows of cells, float64.
+
+    Raises:
+        ValueError: a cell is no number, or one in the form of Python alone, such as 1_0.
+    """
+    text = "".join(chain.from_iterable(cells))
+    if "_" in text or not text.isascii():
+        raise ValueError
+    return np.array(cells, dtype=np.float64)
 
 
 def _label(text: str) -> str:
