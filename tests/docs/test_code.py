@@ -210,12 +210,12 @@ def test_the_page_after_training_keeps_looks_inside_predicts_and_exports(newcome
         Path("images").mkdir(exist_ok=True)
         Image.fromarray(pixels).save(f"images/{number}.png")
     names = {"x": images.test_x[:9]}
-    exec(block(AFTER, "python", "vr.load"), names)
+    exec(block(AFTER, "python", "model.infer"), names)
     assert names["outputs"].shape == (20 * 3, 9, 2)
     assert names["correlations"].shape[1] == names["correlations"].shape[2]
     seed = next(Path("runs/split-digits-multi-head/radial-vcl").glob("seed-0-*"))
     for command in (
-        *arguments(AFTER, "vcl-radial predict"),
+        *arguments(AFTER, "predict runs/split-digits"),
         *arguments(AFTER, "vcl-radial export"),
     ):
         words = [str(seed) if "seed-0" in word else word for word in command]
