@@ -11,8 +11,19 @@ from vcl_radial.runs.execute import execute_together
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.planning import plan
 from vcl_radial.tracks.continual.sections import uncertainty_section
+from vcl_radial.tracks.continual.settings import StreamSettings
 from vcl_radial.tracks.continual.track import Continual
-from vcl_radial.tracks.continual.uncertainty import SET_LIMIT, UncertaintyScores, inputs_of
+from vcl_radial.tracks.continual.uncertainty import (
+    SET_LIMIT,
+    UncertaintyScores,
+    inputs_of,
+    of_run,
+)
+
+
+def digits(folder):
+    """The data of the tasks under another name."""
+    return load_dataset("digits")
 
 
 def small(folder):
@@ -86,7 +97,8 @@ def test_lanes_are_scored_too(tmp_path):
 
 def test_points_are_not_told_from_themselves(tmp_path):
     """Digits are told from the same digits by chance; equal uncertainties count half."""
-    run = tiny_run("naive", SINGLE_HEAD, **{"stream.tasks": 1, "stream.ood": "digits"})
+    other = f"{__name__}:digits"
+    run = tiny_run("naive", SINGLE_HEAD, **{"stream.tasks": 1, "stream.ood": other})
     carried_out(run, tmp_path)
     scores = table(run, tmp_path)
     (value,) = scores["value"][scores["metric"] == "ood_auc_by_entropy"]
@@ -109,6 +121,8 @@ def test_what_cannot_be_scored_is_refused_before_training():
     whole = build_stream({"kind": "split", "dataset": "digits", "tasks": 5})
     with refuses("stream.uncertainty", "evaluate_on"):
         UncertaintyScores(whole, "validation")
+    with fails("stream.ood", "digits"):
+        of_run(StreamSettings(dataset="digits", ood="digits"), whole, "test", None)
     with fails("stream.ood", "[8, 4]", "[64]"):
         inputs_of(f"{__name__}:small", whole, None)
 

@@ -75,7 +75,7 @@ def test_markdown_by_hand(results):
         "| radial-vcl | 2 | 94.75 ± 1.25 | 6.50 ± 1.50 | 98.00 ± 0.50 | -6.50 ± 1.50 "
         "| 4.00 ± 1.00 | 92.00 ± 2.00 | 1.895 ± 0.025 | 18.95 ± 0.25 |\n"
         "| joint | 1 | 98.50 | – | – | – | – | – | 1.970 | 19.70 |\n"
-        "\nNothing is marked as best: that takes 6 to 40 seeds in pairs.\n"
+        "\nNothing is marked as best: that needs 6 to 40 seeds that all methods share.\n"
     )
 
 
@@ -87,7 +87,7 @@ def test_with_a_head_for_each_task_there_is_no_forward_transfer(results):
 
 def test_the_text_for_a_terminal_is_aligned(results):
     *lines, legend = to_text(summary_of(results)).splitlines()
-    assert legend == "Nothing is marked as best: that takes 6 to 40 seeds in pairs."
+    assert legend == "Nothing is marked as best: that needs 6 to 40 seeds that all methods share."
     assert len(lines) == 4
     assert len({len(line) for line in lines}) == 1
     assert lines[2].startswith("radial-vcl  ")

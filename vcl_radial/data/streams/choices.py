@@ -65,7 +65,7 @@ def default_tasks(n_classes: int, heads: str) -> int:
     if heads == "multi":
         raise UserError(
             f"{n_classes} classes cannot be dealt out over tasks of one size: add or take away a "
-            'class, or use heads = "single", with a task for each class',
+            'class, or use heads = "single" (image-folder-single-head), with a task for each class',
             at="tasks",
         )
     return n_classes

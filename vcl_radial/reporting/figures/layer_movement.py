@@ -52,7 +52,7 @@ def layer_movement(layers: pd.DataFrame) -> Figure:
     names = [str(name) for name in layers["layer"].unique()]
     notes = [
         "mean ± standard error over seeds" if layers["seed"].nunique() > 1 else "a single seed",
-        "task 1 is held against the initial prior, later ones against the posterior carried",
+        "task 1 is compared with the initial prior, later ones with the posterior carried",
     ]
     with sheet(
         f"{benchmark_label(benchmark)}: the layers",

@@ -53,7 +53,8 @@ def legend(summary: pd.DataFrame) -> str:
         return ""
     if not summary["best"].any():
         return (
-            f"Nothing is marked as best: that takes {FEWEST_SEEDS} to {MOST_SEEDS} seeds in pairs."
+            f"Nothing is marked as best: that needs {FEWEST_SEEDS} to {MOST_SEEDS} seeds that all "
+            "methods share."
         )
     gated = [
         run_metrics()[name].words for name in READ_WITH_ACCURACY if not summary[name].isna().all()

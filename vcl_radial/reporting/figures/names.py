@@ -65,6 +65,7 @@ _HEADS = {"multi": "a head per task", "single": "one head"}
 _STREAMS = {
     "image-folder": "Image folder",
     "split-digits": "Split digits",
+    "split-glyphs": "Split glyphs",
     "split-fashion": "Split FashionMNIST",
     "split-mnist": "Split MNIST",
     "split-mnist-hsu": "Split MNIST of Hsu et al.",

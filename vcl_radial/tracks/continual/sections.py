@@ -56,8 +56,12 @@ def _layers(finished: Sequence[FinishedRun]) -> Section | None:
     if (layers := joined(finished, "layers")).empty:
         return None
     draw = partial(figures.layer_movement, layers)
+    note = Text(
+        "The means' shift is in units of the prior's noise: with a small noise a small shift looks "
+        "large."
+    )
     picture = Figure("layers", draw, "What the layers do, task by task")
-    return Section("What the layers do", [picture], {"layers.csv": figures.to_csv(layers)})
+    return Section("What the layers do", [note, picture], {"layers.csv": figures.to_csv(layers)})
 
 
 COVERED = {

@@ -157,6 +157,8 @@ def of_run(
     """
     if not settings.uncertainty and settings.ood is None:
         return None
+    if settings.ood == settings.dataset:
+        raise bad_value("stream.ood", settings.ood, "is the data set of the tasks: name another")
     other = None if settings.ood is None else inputs_of(settings.ood, stream, data_dir)
     return UncertaintyScores(stream, part, other)
 
