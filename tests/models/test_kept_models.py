@@ -3,6 +3,7 @@
 import json
 import shutil
 
+import numpy as np
 import pytest
 import torch
 from failing import data_fails, fails
@@ -158,3 +159,28 @@ def test_a_model_without_the_stored_points_predicts_as_with_them_and_learns_no_m
     folder = RunFolder(tmp_path / "False", run).path
     with fails(folder, "--no-buffer"):
         vr.update(folder, "none.npz", out=tmp_path / "updated")
+
+
+def test_standardised_inputs_are_noticed(tmp_path):
+    """A model standardises inputs itself; the pixels of the digits are never negative."""
+    model = vr.load(kept(tmp_path))
+    x = load_dataset("digits").test_x[:5].float()
+    model.predict(x, 0)
+    with pytest.warns(UserWarning, match="raw inputs"):
+        model.predict((x - x.mean()) / x.std(), 0)
+
+
+def test_impossible_arguments_are_one_line(tmp_path):
+    model = vr.load(kept(tmp_path))
+    x = load_dataset("digits").test_x[:5]
+    assert model.predict(x, np.int64(1)).equal(model.predict(x, 1))
+    for samples in (0, -1, 2.5):
+        with fails("samples"):
+            model.draws(x, samples, task=0)
+    with fails("seed"):
+        model.draws(x, 2, "a", 0)
+    with fails("task"):
+        model.predict(x, True)
+    for y in ("abc", None, [1.5] * 5, [1j] * 5):
+        with data_fails("y"):
+            model.log_prob(x, y, 0)

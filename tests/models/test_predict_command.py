@@ -266,6 +266,9 @@ def test_wrong_tables_are_refused(model, tmp_path):
         path.write_text("\n".join([*text[:2], f"{cell},{rest}", *text[3:]]))
         with data_fails(path, "row 3", named):
             predict_file(model, str(path), out)
+    path.write_text("\n".join(text[1:]))  # the first row would be taken for names
+    with data_fails(path):
+        predict_file(model, str(path), out)
     path.write_text("")
     with data_fails(path):
         predict_file(model, str(path), out)
@@ -295,6 +298,7 @@ def test_scores_need_labels_that_are_classes(model, tmp_path):
     out = tmp_path / "out.csv"
     with fails(images(tmp_path / "flat", labelled=False), "--scores"):
         predict_file(model, str(tmp_path / "flat"), out, scores=True)
+    assert not out.exists()
     cats = arrays(tmp_path / "a.npz", x=X.numpy(), y=np.array(["cat"] * len(X)))
     predict_file(model, cats, out)
     with data_fails(cats, "cat"):

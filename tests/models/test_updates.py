@@ -225,6 +225,8 @@ def test_bad_data_are_refused_before_any_training(tmp_path):
         vr.update(folder, file, out=out, name="0, 1")
     with fails("name", "--name"):
         vr.update(folder, file, out=out, name="a/b")
+    with fails("name", "--name"):  # `predict --task 0` means the first task
+        vr.update(folder, file, out=out, name="0")
     with data_fails(tmp_path / "none.npz"):
         vr.update(folder, tmp_path / "none.npz", out=out)
     with refuses("batch_size"):

@@ -233,6 +233,8 @@ def _texts(labels: Array) -> list[str | None]:
 def _in_table(path: Path, form: Form) -> Iterator[Batch]:
     rows = read_rows(path, _NO_LIMIT, _NO_LIMIT)
     _, header = next(rows)
+    if all(plain_number(name) is not None for name in header):
+        raise DataError("begins with numbers: put a name above each column", at=path)
     D = math.prod(form.shape)
     label_at = header.index(LABELS) if LABELS in header and len(header) == D + 1 else None
     if len(header) != D and label_at is None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Self
 
@@ -30,6 +32,7 @@ class _Input(BaseModel):
     shape: Annotated[list[Annotated[int, Field(ge=1)]], Field(min_length=1)]
     scaling: list[Any] | None
     permuted: bool = False
+    lowest: float | None = None
 
 
 class _Task(BaseModel):
@@ -162,9 +165,13 @@ class Model:
         """Outputs `[S, N, C]` under draws of the weights that depend on the seed alone.
 
         Raises:
-            UserError: there is no such task, or none is given and there are many heads.
+            UserError: there is no such task, none is given and there are many heads, or the number
+                of samples or the seed is impossible.
             DataError: the inputs have another shape, or are not finite.
         """
+        for key, value, least in (("samples", samples, 1), ("seed", seed, 0)):
+            if value is not None and not (isinstance(value, Integral) and least <= value < 2**63):
+                raise bad_value(key, value, f"must be a whole number from {least}")
         if task is None and len(self.card["heads"]) > 1:
             raise bad_value(
                 "task", task, f"must be one of 0 to {len(self.tasks) - 1}: each has a head"
@@ -192,9 +199,14 @@ class Model:
         Raises:
             DataError: y has another shape or holds no numbers of outputs.
         """
-        probs, labels = self.predict(x, task), torch.as_tensor(y).to(self.method.device)
+        probs = self.predict(x, task)
         outputs = probs.shape[1]
-        if labels.shape != probs.shape[:1] or labels.is_floating_point():
+        try:
+            labels = torch.as_tensor(y).to(self.method.device)
+            whole = not labels.is_floating_point() and not labels.is_complex()
+        except (TypeError, ValueError, RuntimeError):
+            labels, whole = probs, False
+        if labels.shape != probs.shape[:1] or not whole:
             raise DataError(f"must be {len(probs)} whole numbers, one for each input", at="y")
         if len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < outputs:
             raise DataError(f"must be numbers of outputs from 0 to {outputs - 1}", at="y")
@@ -209,9 +221,10 @@ class Model:
         names = self.tasks
         if isinstance(task, str) and task in names:
             return names.index(task)
-        if isinstance(task, int) and 0 <= task < len(names):
-            return task
-        raise bad_value("task", task, f"is none of 0 to {len(names) - 1}, or {', '.join(names)}")
+        if isinstance(task, Integral) and not isinstance(task, bool) and 0 <= task < len(names):
+            return int(task)
+        known = ", ".join(map(repr, names))
+        raise bad_value("task", task, f"is none of 0 to {len(names) - 1}, or {known}")
 
     def head(self, task: int | None) -> int:
         """The head of a task by its number; the first one for None."""
@@ -270,6 +283,13 @@ class Model:
             raise DataError(f"has shape {list(raw.shape)}, not [N, {str([*shape])[1:]}", at="x")
         if raw.is_complex():
             raise DataError("must be real numbers", at="x")
+        lowest = self.card["input"].get("lowest")
+        if lowest is not None and lowest >= 0 and len(raw) and raw.min() < 0:
+            warnings.warn(
+                "x has negative numbers and the inputs in training had none: give raw inputs, as "
+                "they were before standardising",
+                stacklevel=4,
+            )
 
         def prepared(part: Tensor) -> Tensor:
             part = part.to(self.method.device).float()

@@ -68,7 +68,8 @@ def predict_file(
             write(_cells(model, batch, assessed, classes, named=named))
             if scored is not None:
                 scored.add(batch, assessed)
-    return [] if scored is None else scored.lines()
+        # Without labels the table is not replaced.
+        return [] if scored is None else scored.lines()
 
 
 def task_number(model: Model, task: str | None) -> int | None:

@@ -195,6 +195,8 @@ def _task_name(name: str, model: Any) -> str:
     """
     if name != Path(name).name or not name.strip(". ") or not is_unicode(name + "x"):
         raise bad_value("name", name, "cannot be part of a folder's name: give another --name")
+    if name.isdecimal():
+        raise bad_value("name", name, "is a number, which means a task's place: add --name NAME")
     if name in model.tasks:
         raise bad_value("name", name, "is the name of an earlier task: give another --name")
     return name

@@ -36,6 +36,7 @@ def kept(training: TaskRun) -> tuple[dict[str, Any], dict[str, Any]] | None:
             "shape": list(stream.x.shape[1:]),
             "scaling": stream.scaling,
             "permuted": stream.permutations is not None,
+            "lowest": _lowest(stream),
         },
         "tasks": [
             {
@@ -50,6 +51,14 @@ def kept(training: TaskRun) -> tuple[dict[str, Any], dict[str, Any]] | None:
         "training_points": training_points(state),
     }
     return card, state
+
+
+def _lowest(stream: TensorStream) -> float | None:
+    """The smallest number of the raw inputs, to three decimals."""
+    if stream.scaling is None:
+        return None
+    m, s = stream.scaling
+    return round(float(stream.x.min()) * s + m, 3) + 0.0
 
 
 def restored(run: Run, card: Mapping[str, Any], state: dict[str, Any]) -> Model:
