@@ -1,6 +1,7 @@
 """A card that was made by hand, with the right checksums, is refused in one line or harmless."""
 
 import json
+from contextlib import suppress
 
 import pytest
 import torch
@@ -8,6 +9,8 @@ import torch
 import vcl_radial as vr
 from vcl_radial.errors import VclRadialError
 from vcl_radial.models import format as files
+from vcl_radial.reporting.model_card import card_text
+from vcl_radial.runs.updating import model_lines
 
 WRONG = (None, -1, 10**9, 0.5, True, "x", [], ["x"], [-1], [[]], {}, {"tensor": "x"})
 
@@ -55,3 +58,6 @@ def test_a_changed_value_of_a_card_is_refused_or_harmless(key, finished_run, tmp
             else:
                 lines = [""]
             assert len(lines) == 1
+            for read in (model_lines, card_text):
+                with suppress(VclRadialError):
+                    read(tmp_path)

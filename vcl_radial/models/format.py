@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vcl_radial.errors import DataError, UserError
+from vcl_radial.errors import DataError, UserError, VclRadialError
 from vcl_radial.files import reading
 
 if TYPE_CHECKING:
@@ -110,6 +111,22 @@ def read_card(folder: Path) -> dict[str, Any]:
         )
     with reading.data_errors(path):
         return _checked(reading.read_json(path), path)
+
+
+@contextmanager
+def reading_card(folder: Path) -> Iterator[None]:
+    """Turn the errors of what reads a card into one line: a card can be made by hand.
+
+    Raises:
+        DataError: the card does not fit the code.
+    """
+    try:
+        yield
+    except VclRadialError:
+        raise
+    except Exception as error:  # any key may be missing, or hold anything
+        reason = " ".join(f"{type(error).__name__}: {error}".split())[:150]
+        raise DataError(f"does not fit the code as it is now ({reason})", at=folder) from error
 
 
 def _checked(card: Any, path: Path) -> dict[str, Any]:

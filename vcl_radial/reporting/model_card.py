@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from vcl_radial.errors import UserError, visible
 from vcl_radial.metrics import METRICS
-from vcl_radial.models.format import CARD, TENSORS, read_card
+from vcl_radial.models.format import CARD, TENSORS, read_card, reading_card
 from vcl_radial.reporting import markdown
 
 if TYPE_CHECKING:
@@ -28,6 +28,11 @@ def card_text(folder: Path) -> str:
         DataError: the card is damaged.
     """
     card = read_card(folder)
+    with reading_card(folder):
+        return _text(folder, card)
+
+
+def _text(folder: Path, card: Mapping[str, Any]) -> str:
     run = _finished(folder)
     scores = None if run is None else _scores(run)
     spec = card["spec"]

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vcl_radial.config import outside
-from vcl_radial.errors import DataError, UserError, VclRadialError
+from vcl_radial.errors import UserError
 from vcl_radial.models import format as files
 from vcl_radial.runs.environment import loaded
 from vcl_radial.runs.folder import RunFolder, write_atomically
@@ -102,12 +102,10 @@ def load_one(path: Path, *, trust: bool = False) -> Any:
     from vcl_radial.runs import tracks
 
     card, state = files.decode(path)
-    try:
-        with outside.consent(trust), outside.named_by(path / files.CARD):
-            track = tracks.from_tables(card["spec"])
-            return track.restored_model(track.validated(card["spec"]), card, state)
-    except VclRadialError:
-        raise
-    except Exception as error:  # a card of the right checksum can still be made by hand
-        reason = " ".join(str(error).split())[:150]
-        raise DataError(f"does not fit the code as it is now ({reason})", at=path) from error
+    with (
+        files.reading_card(path),
+        outside.consent(trust),
+        outside.named_by(path / files.CARD),
+    ):
+        track = tracks.from_tables(card["spec"])
+        return track.restored_model(track.validated(card["spec"]), card, state)

@@ -234,18 +234,24 @@ def model_lines(folder: Path) -> list[str]:
     lines: list[str] = []
     for path in paths:
         card = files.read_card(path)
-        spec = card["spec"]
-        links = [Update(**link) for link in spec.get("updates", [])]
-        names = [task["name"] for task in card["tasks"]]
-        lines += [
-            f"{path}:",
-            f"  {spec['method']} on {spec['benchmark']}, seed {spec['seed']}, model "
-            f"{card['checksum'][:12]}",
-            f"  tasks: {'; '.join(names[: len(names) - len(links)])}",
-        ]
-        lines += [
+        with files.reading_card(path):
+            lines += _lines_of(path, card)
+    return lines
+
+
+def _lines_of(path: Path, card: Mapping[str, Any]) -> list[str]:
+    """What `model_lines` says of one model."""
+    spec = card["spec"]
+    links = [Update(**link) for link in spec.get("updates", [])]
+    names = [task["name"] for task in card["tasks"]]
+    return [
+        f"{path}:",
+        f"  {spec['method']} on {spec['benchmark']}, seed {spec['seed']}, model "
+        f"{card['checksum'][:12]}",
+        f"  tasks: {'; '.join(names[: len(names) - len(links)])}",
+        *(
             f"  updated with {link.task}: from the model {link.parent[:12]} in {link.folder}, data "
             f"{link.data}"
             for link in links
-        ]
-    return lines
+        ),
+    ]
