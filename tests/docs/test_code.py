@@ -209,9 +209,8 @@ def test_the_page_after_training_keeps_looks_inside_predicts_and_exports(newcome
     for number, pixels in enumerate(images.test_x[:5].numpy()):
         Path("images").mkdir(exist_ok=True)
         Image.fromarray(pixels).save(f"images/{number}.png")
-    names = {"x": images.test_x[:9]}
-    exec(block(AFTER, "python", "model.infer"), names)
-    assert names["outputs"].shape == (20 * 3, 9, 2)
+    names = run(block(AFTER, "python", "model.infer"))
+    assert names["outputs"].shape == (20 * 3, len(images.test_x), 2)
     assert names["correlations"].shape[1] == names["correlations"].shape[2]
     seed = next(Path("runs/split-digits-multi-head/radial-vcl").glob("seed-0-*"))
     for command in (

@@ -293,7 +293,7 @@ def test_fashion_images_are_averaged_and_standardised(real_data):
     assert found.test_x.shape == (1000, 14 * 14)
     assert (len(found.train_y), len(found.test_y), found.classes) == (1500, 1000, 10)
     assert abs(float(found.train_x.mean())) < 0.05
-    assert found.description.startswith("fashion-mnist, the first 1,500 training")
+    assert found.description.startswith("FashionMNIST, the first 1,500 training")
 
 
 def test_the_figures_of_each_page_go_to_its_own_folder(drawn, tmp_path, monkeypatch):
