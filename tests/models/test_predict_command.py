@@ -4,6 +4,7 @@ import csv
 import os
 import shutil
 import sys
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -225,6 +226,22 @@ def test_colour_and_size_must_fit_the_model(model, tmp_path):
     (folder / "damaged.png").write_bytes(b"\x89PNG")
     with data_fails(folder / "damaged.png"):
         predict_file(model, str(folder), out)
+
+
+def test_labels_of_arrays_may_be_unknown(model, tmp_path):
+    y = np.full(len(X), np.nan)
+    y[:4] = 0
+    path = arrays(tmp_path / "a.npz", x=X.numpy(), y=y)
+    lines = predict_file(model, path, tmp_path / "out.csv", task="0", scores=True)
+    assert any("4" in line for line in lines)
+    for wrong in (np.zeros((len(X), 1)), np.full(len(X), np.inf)):
+        bad = arrays(tmp_path / "b.npz", x=X.numpy(), y=wrong)
+        with data_fails(bad):
+            predict_file(model, bad, tmp_path / "out.csv", task="0", scores=True)
+    with zipfile.ZipFile(tmp_path / "c.npz", "w") as file:
+        file.writestr("x", b"")
+    with data_fails(tmp_path / "c.npz", "no x"):
+        predict_file(model, str(tmp_path / "c.npz"), tmp_path / "out.csv")
 
 
 def test_wrong_arrays_are_refused(model, tmp_path):

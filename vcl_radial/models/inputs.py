@@ -173,15 +173,18 @@ def _in_arrays(path: Path, form: Form) -> Iterator[Batch]:
         open_file(path) as content,
         zipfile.ZipFile(content) as file,
     ):
-        names = {name.removesuffix(".npy") for name in file.namelist()}
+        names = {n.removesuffix(".npy") for n in file.namelist() if n.endswith(".npy")}
         if "x" not in names:
             raise DataError(f"has the arrays {', '.join(sorted(names))}, and no x", at=path)
         if LABELS in names:
             with file.open(f"{LABELS}.npy") as member:
-                labels = _texts(np.lib.format.read_array(member, allow_pickle=False))
+                y = np.lib.format.read_array(member, allow_pickle=False)
+            if y.ndim != 1:
+                raise DataError(f"{LABELS} has shape {[*y.shape]}, not [N]", at=path)
+            labels = _texts(y)
         with file.open("x.npy") as member:
             shape, by_columns, dtype = _header(member)
-            if len(shape) < 2 or dtype.hasobject or dtype.kind not in "biuf":
+            if len(shape) < 2 or min(shape) < 0 or dtype.hasobject or dtype.kind not in "biuf":
                 raise DataError(
                     f"x has shape {[*shape]} of {dtype}, not [N, ...] of numbers", at=path
                 )
@@ -224,10 +227,15 @@ def _rows_of(
 
 
 def _texts(labels: Array) -> list[str | None]:
-    """Labels as texts; whole numbers without a decimal point."""
-    if labels.dtype.kind == "f" and (labels == labels.round()).all():
-        labels = labels.astype(np.int64)
-    return [str(label) for label in labels.ravel().tolist()]
+    """Labels as texts: whole numbers without a decimal point, None for one that is not a number."""
+    texts: list[str | None] = []
+    for label in labels.tolist():
+        if isinstance(label, float):
+            whole = math.isfinite(label) and label.is_integer()
+            texts.append(None if math.isnan(label) else str(int(label) if whole else label))
+        else:
+            texts.append(str(label))
+    return texts
 
 
 def _in_table(path: Path, form: Form) -> Iterator[Batch]:
