@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from vcl_radial.errors import DataError, UserError, bad_value
 from vcl_radial.methods.base import Method
 from vcl_radial.methods.tasks import check_inputs
+from vcl_radial.metrics.referral import entropy
 from vcl_radial.models.posterior import Layer, layers
 from vcl_radial.nn.shared_inputs import shared_inputs
 
@@ -242,7 +243,7 @@ class Model:
         """Probabilities of prepared inputs, and the parts of their uncertainty."""
         log_p = self._log_draws(x, number)
         mean = log_p.logsumexp(0) - math.log(len(log_p))
-        total, expected = _entropy(mean), _entropy(log_p).mean(0)
+        total, expected = entropy(mean).to(mean), entropy(log_p).mean(0).to(mean)
         return mean.exp(), total, (total - expected).clamp_min(0), expected
 
     @torch.no_grad()
@@ -307,7 +308,3 @@ class Model:
         """Scale inputs `[N, *shape]` as in training."""
         m, s = self.card["input"]["scaling"]
         return x.sub(m).div(s)
-
-
-def _entropy(log_p: Tensor) -> Tensor:
-    return -(log_p.exp() * log_p.clamp_min(-1e4)).sum(-1)
