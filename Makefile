@@ -4,7 +4,7 @@ BIN := .venv/bin
 
 .PHONY: demo test test-all lint verify-reports spot-check faults build clean
 
-demo: .venv/installed  ## fine-tuning, Gaussian and radial VCL on drawn characters, about two minutes
+demo: .venv/installed  ## fine-tuning, Gaussian and radial VCL on drawn characters, half a minute on two quiet cores
 	$(BIN)/vcl-radial run split-glyphs-multi-head --seeds 2
 
 test: .venv/installed  ## the tests, but for those that need data, processes or long: 5 minutes
