@@ -130,3 +130,19 @@ def test_what_cannot_be_scored_is_refused_before_training():
 def test_a_report_without_such_scores_has_no_section():
     scores = pd.DataFrame({"metric": ["accuracy"], "run": [0], "after": [1], "task": [1]})
     assert uncertainty_section(scores) is None
+
+
+def test_the_section_averages_over_tasks_and_leaves_out_what_a_method_has_not():
+    columns = ["run", "method", "after", "task", "metric", "value"]
+    answered = "answered_accuracy_by_entropy"
+    rows = [
+        *[(0, "ewc", after, 1, "coverage", value) for after, value in ((1, 90.0), (2, 50.0))],
+        *[(0, "ewc", 2, task, answered, value) for task, value in ((1, 60.0), (2, 80.0))],
+        (0, "ewc", 2, 2, "coverage", 96.0),
+        (0, "ewc", 1, 2, "later_auc_by_entropy", 75.0),
+        *[(1, "joint", 2, task, "coverage", 99.0) for task in (1, 2)],
+    ]
+    scores = pd.DataFrame(rows, columns=columns).assign(benchmark="b", seed=0)
+    _, covered, judged = uncertainty_section(scores).blocks
+    assert [row[:3] for row in covered.rows] == [["ewc", "93.0", "73.0"], ["joint", "", "99.0"]]
+    assert judged.rows == [["ewc", "entropy", "70.0", "75.0", ""]]

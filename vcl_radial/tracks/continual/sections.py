@@ -86,17 +86,13 @@ def uncertainty_section(scores: pd.DataFrame) -> Section | None:
     ends = at_the_end(scores)
     in_order = scores.groupby("run")["after"].transform(lambda after: after.eq(1).any())
     learnt = scores[in_order & (scores["after"] == scores["task"])]
-    covered = [
-        [method, *(_mean(t[t["method"] == method], m) for m in COVERED for t in (learnt, ends))]
-        for method in figures.method_names(scores)
-    ]
     moments = "just after a task", "at the end"
     heads = [f"{heading}, {moment}" for heading in COVERED.values() for moment in moments]
-    judged = []
+    covered, judged = [], []
     for method in figures.method_names(scores):
+        rows, first, final = (t[t["method"] == method] for t in (scores, learnt, ends))
+        covered.append([method, *(_mean(t, m) for m in COVERED for t in (first, final))])
         for name, printed in UNCERTAINTY_NAMES.items():
-            rows = scores[scores["method"] == method]
-            final = ends[ends["method"] == method]
             if rows["metric"].eq(f"answered_accuracy_by_{name}").any():
                 cells = [
                     _mean(rows if metric == "later_auc" else final, f"{metric}_by_{name}")
