@@ -78,8 +78,8 @@ def _drawn(character: str, font: ImageFont.FreeTypeFont, random: Generator) -> N
     canvas = Image.new("L", (CANVAS, CANVAS))
     middle = CANVAS / 2
     box = font.getbbox(character)
-    place = middle - (box[0] + box[2]) / 2, middle - (box[1] + box[3]) / 2
-    ImageDraw.Draw(canvas).text(place, character, fill=255, font=font)
+    corner = middle - (box[0] + box[2]) / 2, middle - (box[1] + box[3]) / 2
+    ImageDraw.Draw(canvas).text(corner, character, fill=255, font=font)
     angle = math.radians(random.uniform(-15, 15))
     shear, scale = random.uniform(-0.25, 0.25), random.uniform(0.7, 1.0)
     shift = random.uniform(-2, 2, size=2) * CANVAS / SIDE

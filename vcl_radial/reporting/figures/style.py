@@ -150,10 +150,10 @@ def method_styles(methods: Sequence[str]) -> dict[str, MethodStyle]:
         first = crc32(name.encode()) % len(free)
         order = [(first + step) % len(free) for step in range(len(free))]
         if method := _LOOKS.get(name.partition(" (")[0]):  # with settings: in the method's colour
-            order.sort(key=lambda place: free[place].colour != method.colour)
-        place = next((place for place in order if place not in used), first)
-        used.add(place)
-        styles[name] = free[place]
+            order.sort(key=lambda number: free[number].colour != method.colour)
+        chosen = next((number for number in order if number not in used), first)
+        used.add(chosen)
+        styles[name] = free[chosen]
     return {name: styles[name] for name in methods}
 
 
