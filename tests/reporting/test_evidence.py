@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from failing import refuses
 from tiny_runs import MULTI_HEAD, finished, tiny_run
 
 from vcl_radial.reporting import evidence
@@ -65,9 +66,27 @@ def test_damaged_evidence_is_named_and_the_mend_too(runs, tmp_path):
 def test_evidence_of_what_no_run_of_this_suite_writes_names_the_run(runs, tmp_path):
     place = tmp_path / "runs" / "kept"
     evidence.write(runs[:1], place, {})
-    (listed,) = json.loads((place / "evidence.json").read_text())
-    del listed["environment"]["device"]
-    (place / "evidence.json").write_text(json.dumps([listed]))
+    listed = json.loads((place / "evidence.json").read_text())
+    del listed["runs"][0]["environment"]["device"]
+    (place / "evidence.json").write_text(json.dumps(listed))
     _, (line,) = gather(tmp_path / "runs")
-    assert str(place / listed["folder"]) in line
+    assert str(place / listed["runs"][0]["folder"]) in line
     assert "device" in line
+
+
+def test_other_rows_than_those_that_were_stored_are_refused(runs, tmp_path):
+    for place, more in (("one", "1"), ("two", "2")):
+        evidence.write(runs[:1], tmp_path / place, {"more.csv": more})
+    table = "more.csv.xz"
+    (tmp_path / "one" / table).write_bytes((tmp_path / "two" / table).read_bytes())
+    gather(tmp_path / "two")
+    with refuses(tmp_path / "one", table):
+        gather(tmp_path / "one")
+
+
+def test_evidence_of_version_0_1_is_read(runs, tmp_path):
+    evidence.write(runs, tmp_path / "report", {})
+    file = tmp_path / "report" / "evidence.json"
+    file.write_text(json.dumps(json.loads(file.read_text())["runs"]))
+    again, passed_over = gather(tmp_path / "report")
+    assert (len(again), passed_over) == (len(runs), [])

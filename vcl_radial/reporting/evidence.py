@@ -1,9 +1,9 @@
 """Store finished runs in a few small files that can be committed, enough to write their report.
 
 The files lie beside the pages of a report: `evidence.json` with the spec and the environment of
-every run; `evidence-TABLE.csv.xz` with the rows of a table of all runs, after the number of the
-run; and further tables of the track. `vcl-radial report` reads a folder with them like run folders,
-and writes the same pages.
+every run, and the checksums of the other files; `evidence-TABLE.csv.xz` with the rows of a table of
+all runs, after the number of the run; and further tables of the track. `vcl-radial report` reads a
+folder with them like run folders, and writes the same pages.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pandas as pd
 import tomli_w
 
 from vcl_radial.errors import DataError
-from vcl_radial.files.reading import SMALL, open_text, read_json
+from vcl_radial.files.reading import SMALL, checksum, open_text, read_json
 from vcl_radial.runs.folder import ENVIRONMENT, SPEC, write_atomically
 from vcl_radial.runs.track import FinishedRun
 
@@ -57,13 +57,15 @@ def write(runs: Sequence[FinishedRun], report: Path, more: Mapping[str, str]) ->
     ]
     names = dict.fromkeys(name for run in runs for name in run.tables)
     texts = {f"evidence-{name}.csv": _joined(runs, name) for name in names}
-    files = {f"{name}.xz": text for name, text in {**texts, **more}.items()}
-    for name, text in files.items():
+    files = {}
+    for name, text in {**texts, **more}.items():
         # xz saves a quarter against gzip, as runs on the same patients repeat.
         content = lzma.compress(text.encode(), preset=9 | lzma.PRESET_EXTREME)
-        write_atomically(report / name, content)
+        write_atomically(report / f"{name}.xz", content)
+        files[f"{name}.xz"] = checksum(report / f"{name}.xz")
     # Written last, so that the other files exist if this one does.
-    write_atomically(report / FILE, json.dumps(entries, separators=(",", ":")) + "\n")
+    listed = {"runs": entries, "files": files}
+    write_atomically(report / FILE, json.dumps(listed, separators=(",", ":")) + "\n")
     return [FILE, *files]
 
 
@@ -81,7 +83,12 @@ def restore(report: Path, to: Path) -> list[tuple[Path, Path]]:
         DataError: a file is damaged.
     """
     try:
-        entries = read_json(report / FILE)
+        listed = read_json(report / FILE)
+        # Before version 0.2 the file was the list of runs.
+        entries, files = (
+            (listed, {}) if isinstance(listed, list) else (listed["runs"], listed["files"])
+        )
+        _check_files(report, files)
         folders = [
             (to / str(number), _below(report, run["folder"])) for number, run in enumerate(entries)
         ]
@@ -118,6 +125,17 @@ def _joined(runs: Sequence[FinishedRun], name: str) -> str:
     return joined.to_csv(index=False)
 
 
+def _check_files(report: Path, checksums: Mapping[str, str]) -> None:
+    """Compare files with their checksums.
+
+    Raises:
+        ValueError: a file has another checksum.
+    """
+    for name, known in checksums.items():
+        if checksum(_below(report, name)) != known:
+            raise ValueError(f"{name} has another checksum")
+
+
 def _below(report: Path, folder: str) -> Path:
     """The path of a folder below another one.
 
@@ -125,5 +143,5 @@ def _below(report: Path, folder: str) -> Path:
         ValueError: the path leads out of it.
     """
     if {"..", "/"} & {*Path(folder).parts}:
-        raise ValueError("the folder of a run is elsewhere")
+        raise ValueError(f"{folder} is elsewhere")
     return report / folder
