@@ -25,6 +25,7 @@ COMMANDS = {
     "card": "print the card of a kept model in Markdown",
     "list": "list the benchmarks, methods and sweeps, or the models in a folder",
     "report": "write tables, pictures and a page of finished runs, or of a sweep",
+    "leaderboard": "compare methods over the benchmarks of several folders",
     "sweep": "search for good settings of methods",
     "check": "check your method or posterior",
 }

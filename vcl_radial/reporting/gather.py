@@ -33,31 +33,33 @@ from vcl_radial.runs.track import FinishedRun
 Model = TypeVar("Model", bound=Written)
 
 
-def gather(folder: Path) -> tuple[list[FinishedRun], list[str]]:
-    """All finished runs below a folder, by benchmark, method and seed, and lines on skipped runs.
+def gather(*folders: Path) -> tuple[list[FinishedRun], list[str]]:
+    """All finished runs below folders, by benchmark, method and seed, and lines on skipped runs.
 
     Raises:
-        UserError: the folder is missing or holds no finished run.
+        UserError: a folder is missing or holds no finished run.
     """
-    if not folder.is_dir():
-        fault = (
-            "is a file; give the folder of runs" if folder.exists() else "there is no such folder"
-        )
-        raise UserError(fault, folder)
     runs: list[FinishedRun] = []
     passed_over: list[str] = []
     first: dict[str, FinishedRun] = {}
-    for run in _below(folder):
-        if isinstance(run, DataError):
-            passed_over.append(str(run))
-            continue
-        twin = first.setdefault(repr(run.spec), run)
-        if twin is run:
-            runs.append(run)
-        elif run.path.exists():  # not restored from committed evidence
-            passed_over.append(f"{run.path}: is the same run as {twin.path}")
-    if not runs:
-        raise UserError(_no_runs_fault(folder, passed_over))
+    for folder in folders:
+        if not folder.is_dir():
+            is_file = folder.exists()
+            fault = "is a file; give the folder of runs" if is_file else "there is no such folder"
+            raise UserError(fault, folder)
+        holds_runs = False
+        for run in _below(folder):
+            if isinstance(run, DataError):
+                passed_over.append(str(run))
+                continue
+            holds_runs = True
+            twin = first.setdefault(repr(run.spec), run)
+            if twin is run:
+                runs.append(run)
+            elif run.path.exists():  # not restored from committed evidence
+                passed_over.append(f"{run.path}: is the same run as {twin.path}")
+        if not holds_runs:
+            raise UserError(_no_runs_fault(folder, passed_over))
     runs = _with_labels(runs)
     return sorted(runs, key=lambda run: (run.benchmark, run.method, run.spec.seed)), passed_over
 
