@@ -4,6 +4,7 @@ import json
 import shutil
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from failing import data_fails, fails
@@ -184,3 +185,69 @@ def test_impossible_arguments_are_one_line(tmp_path):
     for y in ("abc", None, [1.5] * 5, [1j] * 5):
         with data_fails("y"):
             model.log_prob(x, y, 0)
+
+
+def odd_kinds(x):
+    """Arrays of the same whole numbers `[N, D]` in kinds that PyTorch does not take as they are."""
+    return {
+        "negative strides": x[::-1].copy()[::-1],
+        "big-endian": x.astype(">f4"),
+        "float16": x.astype(np.float16),
+        "long double": x.astype(np.longdouble),
+        "unsigned": x.astype(np.uint16),
+        "objects": x.astype(object),
+        "list": x.tolist(),
+        "list of tensors": [torch.tensor(row) for row in x],
+        "data frame": pd.DataFrame(x),
+        "data frame of several types": pd.DataFrame(x).astype({0: "Int64", 1: float}),
+        "read-only": np.broadcast_to(x, x.shape),
+        "sparse": torch.tensor(x).to_sparse(),
+        "with a gradient": torch.tensor(x, dtype=torch.float32, requires_grad=True),
+    }
+
+
+def no_numbers(x):
+    """What is no array of real numbers, or has gaps."""
+    return (
+        *(x.astype(complex), x.astype(str), x.astype("datetime64[s]"), "text", None, {}),
+        *([[1], [1, 2]], np.ma.masked_array(x, mask=x > 3), torch.zeros(x.shape, device="meta")),
+        pd.DataFrame(x).astype("Int64").mask(x > 3),
+    )
+
+
+@pytest.mark.filterwarnings("error")
+def test_numbers_of_every_kind_are_inputs_and_all_else_is_one_line(finished_run):
+    model = vr.load(finished_run())
+    x = load_dataset("digits").test_x[:6].flatten(1).numpy()
+    expected = model.predict(x, 0)
+    for kind, values in odd_kinds(x).items():
+        assert torch.equal(model.predict(values, 0), expected), kind
+    assert torch.equal(model.predict(x > 3, 0), model.predict((x > 3).astype(float), 0))
+    for y in (np.array([0, 1] * 3, ">i2"), np.array([1, 0] * 3)[::-1], pd.Series([0, 1] * 3)):
+        assert torch.equal(model.log_prob(x, y, 0), model.log_prob(x, [0, 1] * 3, 0))
+    for values in no_numbers(x):
+        with data_fails("x", "real numbers"):
+            model.predict(values, 0)
+
+
+@pytest.mark.parametrize("value", [1e10, 1e30, 1e39])
+def test_inputs_that_are_too_large_are_the_cause_that_an_error_names(value, finished_run, tmp_path):
+    """Each gave another error: no predictions, infinite inputs, diverged weights, Cholesky."""
+    folder = finished_run("bayes-linear")
+    x = np.zeros((40, 64))
+    x[::2] = value
+    with data_fails("x", "too large"):
+        vr.load(folder).predict(x, 0)
+    np.savez(tmp_path / "new.npz", x=x.astype(np.float32) if value < 1e38 else x, y=[0, 1] * 20)
+    if value < 1e38:
+        with data_fails(tmp_path / "new.npz", "too large"):
+            vr.update(folder, tmp_path / "new.npz", out=tmp_path / "out")
+        assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("device", ["foo", "cuda:99", "meta", None, 99])
+def test_a_device_that_is_not_there_is_named_in_one_line(device, finished_run):
+    model = vr.load(finished_run())
+    with fails("device", device, "cpu"):
+        model.to(device)
+    assert model.to("cpu").predict(torch.zeros(1, 64), 0).isfinite().all()

@@ -11,6 +11,7 @@ from torch.distributions import Normal
 
 import vcl_radial as vr
 from vcl_radial.cli import main
+from vcl_radial.errors import DataError
 from vcl_radial.likelihoods.mixture import Mixture
 from vcl_radial.reporting.model_card import card_text
 from vcl_radial.runs.context import RunContext
@@ -128,3 +129,30 @@ def test_inputs_are_standardised_as_in_training(tmp_path):
     rows = table.splits[1].test
     expected = LaneSplits(table, [1]).test.x[0]
     assert torch.equal(vr.load(folder).inputs(table.x[rows]).float(), expected)
+
+
+@pytest.mark.filterwarnings("error")
+def test_rows_of_every_kind_of_number_are_predicted_and_all_else_is_one_line(tmp_path):
+    run, folder = finished(tmp_path, "bayes-linear")
+    model, x = vr.load(folder), load_data(run.data).x[:4].numpy()
+    expected = model.predict(x)
+    for rows in (x[::-1].copy()[::-1], x.astype(">f8"), pd.DataFrame(x), x.tolist()):
+        assert torch.equal(model.predict(rows).mean, expected.mean)
+        assert torch.equal(model.log_prob(rows, expected.mean), model.log_prob(x, expected.mean))
+    assert model.predict(x[:0]).mean.shape == model.log_prob(x[:0], []).shape == (0,)
+    for rows in (
+        x.astype(complex),
+        x.astype(str),
+        None,
+        pd.DataFrame(x).mask(x > 0).astype(object),
+    ):
+        with pytest.raises(DataError, match="x"):
+            model.predict(rows)
+    for value in (1e30, 1e300):
+        with data_fails("x", "too large"):
+            model.predict(np.full_like(x, value))
+        for name in ("x", "y"):
+            arrays = {"x": x, "y": expected.mean.numpy()}
+            np.savez(tmp_path / "new.npz", **{**arrays, name: np.full_like(arrays[name], value)})
+            with data_fails(tmp_path / "new.npz", f"{name}: ", "too large"):
+                vr.update(folder, tmp_path / "new.npz", out=tmp_path / "out")

@@ -11,6 +11,7 @@ from torch import Tensor
 from vcl_radial.errors import DataError
 from vcl_radial.likelihoods.mixture import Mixture
 from vcl_radial.methods.tasks import check_inputs
+from vcl_radial.models.arrays import check_scale, real_numbers
 
 BATCH = 4096
 """Largest number of rows that are predicted together."""
@@ -53,14 +54,13 @@ class TableModel:
             DataError: the inputs have another shape, or are not finite.
         """
         d = self.card["input"]["shape"][0]
-        try:
-            rows = torch.as_tensor(x).double()
-        except (TypeError, ValueError, RuntimeError):
-            raise DataError("must be an array of numbers", at="x") from None
+        rows = real_numbers(x, "x").double()
         if rows.ndim != 2 or rows.shape[1] != d:
             raise DataError(f"has shape {list(rows.shape)}, not [N, {d}]", at="x")
         check_inputs(rows, "x")
-        return (rows - self._standardiser["x_mean"]) / self._standardiser["x_scale"]
+        scaled = (rows - self._standardiser["x_mean"]) / self._standardiser["x_scale"]
+        check_scale(scaled, "x")
+        return scaled
 
     def targets(self, y: Any) -> Tensor:
         """The targets `[N]`, standardised as in training; float64.
@@ -68,10 +68,7 @@ class TableModel:
         Raises:
             DataError: the targets have another shape, or are not finite.
         """
-        try:
-            values = torch.as_tensor(y).double()
-        except (TypeError, ValueError, RuntimeError):
-            raise DataError("must be an array of numbers", at="y") from None
+        values = real_numbers(y, "y").double()
         if values.ndim != 1 or not values.isfinite().all():
             raise DataError(f"must be finite numbers [N], not {list(values.shape)}", at="y")
         return (values - self._standardiser["y_mean"]) / self._standardiser["y_scale"]
@@ -87,9 +84,12 @@ class TableModel:
             x: raw inputs `[N, d]`, in the order of the columns.
 
         Raises:
-            DataError: the inputs have another shape, or are not finite.
+            DataError: the inputs have another shape, are not finite, or far too large.
         """
-        moments = [self._mixture(part).moments() for part in torch.split(self.inputs(x), BATCH)]
+        inputs = self.inputs(x)
+        if not len(inputs):
+            return Prediction(inputs[:, 0], inputs[:, 0])
+        moments = [self._mixture(part).moments() for part in torch.split(inputs, BATCH)]
         mean, spread = (torch.cat(parts) for parts in zip(*moments, strict=True))
         scale = self._standardiser["y_scale"]
         return Prediction(mean * scale + self._standardiser["y_mean"], spread * scale)
@@ -103,6 +103,8 @@ class TableModel:
         inputs, targets = self.inputs(x), self.targets(y)
         if len(inputs) != len(targets):
             raise DataError(f"has {len(targets)} numbers, and x {len(inputs)} rows", at="y")
+        if not len(inputs):
+            return targets
         parts = zip(torch.split(inputs, BATCH), torch.split(targets, BATCH), strict=True)
         values = torch.cat([self._mixture(x).log_density(y) for x, y in parts])
         return values - self._standardiser["y_scale"].log()

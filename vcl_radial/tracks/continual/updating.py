@@ -141,7 +141,8 @@ def new_data(model: Model, path: Path, update: Update | None = None) -> ImageDat
     if math.prod(shape) == 3 * train_x[0].numel():  # grey images for a model of colour
         train_x, test_x = (x[:, None].expand(-1, 3, *x.shape[1:]) for x in (train_x, test_x))
     try:
-        model.inputs(train_x[:1])
+        for x in (train_x, test_x):
+            model.inputs(x)
     except DataError as error:
         raise DataError(str(error), at=path) from None
     parts = train_x, data.train_y[chosen], test_x, data.test_y

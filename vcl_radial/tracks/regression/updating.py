@@ -15,6 +15,7 @@ from vcl_radial.data.tables import RegressionData
 from vcl_radial.errors import DataError, UserError
 from vcl_radial.files import reading
 from vcl_radial.methods.tasks import check_inputs
+from vcl_radial.models.arrays import check_scale
 from vcl_radial.models.table import TableModel
 from vcl_radial.runs.training import Step
 from vcl_radial.runs.updating import parent_of
@@ -89,7 +90,12 @@ def new_task(model: TableModel, run: Run, path: Path) -> str:
             f"{run.method} carries no posterior where its splits train as one program: run it with "
             "--set data.slices=1"
         )
-    new_rows(model.card, path)
+    x, y = new_rows(model.card, path)
+    try:
+        model.inputs(x)
+        check_scale(model.targets(y), "y")
+    except DataError as error:
+        raise DataError(str(error), at=path) from None
     return files_checksum([path])
 
 
