@@ -181,6 +181,7 @@ class BayesDiscriminant(FixedFeatureMethod):
         UserError: see `FixedFeatureMethod`; also for a likelihood without classes.
     """
 
+    carries = "the number and the sum of each class's features, and the sum of their squares"
     likelihoods = frozenset({"categorical"})
 
     def make_head(self, size: int, outputs: int) -> DiscriminantHead:

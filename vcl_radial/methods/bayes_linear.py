@@ -281,6 +281,7 @@ class BayesLinear(FixedFeatureMethod):
             classes.
     """
 
+    carries = "the posterior of a linear model: the means and the precision matrix of its weights"
     likelihoods = frozenset({"gaussian", "categorical"})
     recipe_keys = frozenset({"eval_samples", "prior_scale"})
 

@@ -56,6 +56,8 @@ class CoresetVCL(MLInitVCL):
             `coreset_epochs` is below 0 or `coreset_rate` not above 0.
     """
 
+    carries = "the posterior, which becomes the prior, and `coreset_size` points of each task"
+
     def __init__(
         self,
         network: nn.Module,

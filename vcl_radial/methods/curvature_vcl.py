@@ -60,6 +60,7 @@ class CurvatureVCL(VCL):
             is neither linear nor a plain convolution of images.
     """
 
+    carries = "the mean, the scale and the low-rank factor of each unit's weights"
     posteriors = frozenset({"low-rank"})
 
     def __init__(

@@ -42,6 +42,7 @@ class DeepEnsemble(VCL):
         UserError: there is no member.
     """
 
+    carries = "the weights of every member, or their posteriors, which become the priors"
     posteriors = frozenset()
 
     def __init__(

@@ -33,6 +33,8 @@ class SeparateEWC(QuadraticMethod):
         settings: settings of `Method`.
     """
 
+    carries = "an anchor and a diagonal Fisher information for each finished task"
+
     def __init__(
         self,
         network: nn.Module,

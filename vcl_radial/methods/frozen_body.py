@@ -29,6 +29,7 @@ class FrozenBody(Method):
         UserError: the network has no `MultiHead` or `SingleHead` to leave free.
     """
 
+    carries = "the body of the first task, and each task's head"
     frozen = False
     _frozen_norms: Sequence[nn.Module] = ()
 

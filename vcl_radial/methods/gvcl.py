@@ -51,6 +51,8 @@ class GVCL(VCL):
             or are correlated (low-rank, radial-low-rank).
     """
 
+    carries = "the posterior, which becomes the prior, and the scales of the first prior"
+
     def __init__(self, network: nn.Module, *, strength: NotNegative = 1.0, **settings: Any) -> None:
         super().__init__(network, **settings)
         weights = (m for m in network.modules() if isinstance(m, VariationalWeights))

@@ -109,6 +109,7 @@ class IterateMethod(QuadraticMethod):
         UserError: an option is out of its range, or the weights have a posterior.
     """
 
+    carries = "the mean of the last iterates and their diagonal precision; iterates to predict"
     recipe_keys = frozenset({"eval_samples"})
 
     def __init__(

@@ -32,6 +32,8 @@ class L2(QuadraticMethod):
         settings: settings of `Method`.
     """
 
+    carries = "one anchor, the last task's weights"
+
     def __init__(
         self, network: nn.Module, *, heads: bool = True, from_start: bool = False, **settings: Any
     ) -> None:

@@ -52,6 +52,7 @@ class LaplaceKronecker(LaplaceMethod):
         UserError: an option is out of its range; in `end_task`, a layer is called twice.
     """
 
+    carries = "one anchor, and the Kronecker factors of each layer's precision"
     past: KroneckerQuadratic
 
     def __init__(

@@ -69,6 +69,7 @@ class LaplaceLinearised(LaplaceMethod):
         UserError: an option is out of its range, or the network does not have this structure.
     """
 
+    carries = "one anchor and a precision: a whole matrix, a diagonal, or the matrix of the heads"
     recipe_keys = frozenset({"eval_samples", "prior_scale"})
     fixed_options = frozenset({"prior_precision"})
 

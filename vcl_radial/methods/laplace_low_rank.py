@@ -42,6 +42,7 @@ class LaplaceLowRank(LaplaceMethod):
         UserError: an option is out of its range; in `end_task`, a layer is called twice.
     """
 
+    carries = "one anchor, and a diagonal and the `rank` largest directions of a layer's precision"
     past: LowRankQuadratic
 
     def __init__(self, network: nn.Module, *, rank: Count = 8, **settings: Any) -> None:

@@ -87,6 +87,7 @@ class LearningBody(BayesLinear):
             network task by task, or that has no penalty on the first task.
     """
 
+    carries = "the posterior of the heads, and what the learner carries for the body"
     likelihoods = frozenset({"gaussian", "categorical", "one-hot"})
     posteriors = frozenset()
     fixed_options = frozenset({"features"})

@@ -42,6 +42,7 @@ class LwF(Method):
         UserError: the strength is below 0, or the temperature not above 0.
     """
 
+    carries = "the weights alone, and a copy of them while a task trains"
     likelihoods = frozenset({"categorical"})
     trains_old_heads = True
     asks_heads = True

@@ -41,6 +41,7 @@ class NaturalGradientMethod(Method):
         UserError: an option is out of its range, or the weights have a posterior already.
     """
 
+    carries = "the mean and the precision of every weight, which become the prior"
     posteriors = frozenset({"none"})
     recipe_keys = frozenset({"eval_samples", "prior_scale", "initial_noise"})
     kl_in_steps = False

@@ -22,6 +22,7 @@ class QuadraticMethod(Method):
         UserError: the network has a posterior; these methods need point estimates.
     """
 
+    carries = "one anchor, the last task's weights, and a diagonal precision"
     posteriors = frozenset({"none"})
 
     def __init__(self, network: nn.Module, **settings: Any) -> None:

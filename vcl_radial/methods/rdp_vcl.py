@@ -32,6 +32,7 @@ class RDPVCL(VCL):
         UserError: no layer of the network has an RDP.
     """
 
+    carries = "the distribution of the radii and of the direction of each group of weights"
     posteriors = frozenset({"rdp"})
 
     def __init__(self, network: nn.Module, **settings: Any) -> None:

@@ -54,6 +54,7 @@ class Replay(Method):
             at the start or end of a task, `buffer_bytes` is too small for one point.
     """
 
+    carries = "a buffer of `buffer_size` points of all past tasks"
     trains_old_heads = True
 
     def __init__(

@@ -44,6 +44,7 @@ class SFSVI(VCL):
         UserError: an option is not above 0, or a layer with a posterior is not linear.
     """
 
+    carries = "the mean and the scale of every weight, and a copy of them while a task trains"
     posteriors = frozenset({"radial", "radial-eq44", "gaussian"})
     trains_old_heads = True
     asks_heads = True

@@ -22,6 +22,7 @@ from vcl_radial.nn.heads import adapt_heads
 class SingleTask(Method):
     """loss = mean NLL of one task; the next task starts from the initial weights again."""
 
+    carries = "nothing from task to task: each task has a network of its own"
     memoryless = True
 
     def __init__(self, network: nn.Module, **settings: Any) -> None:

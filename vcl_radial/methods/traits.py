@@ -19,6 +19,8 @@ class MethodTraits:
     """The posteriors that its network may have: names of families, "any" for every family, "none"
     for point estimates; empty for all of these. A user's family counts as any of them except
     "none"."""
+    carries: ClassVar[str] = "the weights alone"
+    """What it keeps from task to task, for `vcl-radial list METHOD` and the gallery of methods."""
     needs_whole_stream: ClassVar[bool] = False
     """Whether the method trains once on all tasks together."""
     memoryless: ClassVar[bool] = False

@@ -57,6 +57,7 @@ class VCL(Method):
         UserError: the network has no posterior.
     """
 
+    carries = "the posterior (mean, scale, and a factor if correlated), which becomes the prior"
     posteriors = frozenset({"any"})
     lane_step = LaneStep
     lane_options: ClassVar[frozenset[str]] = frozenset({"restart"})
