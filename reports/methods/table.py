@@ -1,50 +1,14 @@
-"""Which method runs in which track: a small run of every method is planned and made."""
+"""The table of methods and tracks: for each method, where it runs and why not elsewhere."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import redirect_stderr, redirect_stdout
 from functools import cache
-from io import StringIO
-from typing import Any, NamedTuple
 
 from vcl_radial.conformance import recipe_for
-from vcl_radial.errors import UserError
+from vcl_radial.conformance.in_tracks import SMALL_RUNS, gap
 from vcl_radial.methods.registry import built_in
-from vcl_radial.runs import catalogue, planning, tracks
-
-
-class SmallRun(NamedTuple):
-    """A benchmark of a track, and settings for a run of seconds."""
-
-    benchmark: str
-    settings: Mapping[str, Any]
-    has_data: bool = True
-
-
-SMALL_RUNS = {
-    "continual": SmallRun(
-        "split-digits-multi-head",
-        {"epochs": 1, "hidden": [8], "eval_samples": 2, "stream.first_tasks": 2},
-    ),
-    "retinopathy": SmallRun(
-        "retinopathy-synthetic",
-        {
-            "epochs": 1,
-            "channels": 4,
-            "batch_size": 8,
-            "eval_samples": 2,
-            "data.patients": 40,
-            "data.validation": 0.2,
-            "data.size": 16,
-        },
-    ),
-    "regression": SmallRun("diabetes-sequence", {"steps": 10, "eval_samples": 4}),
-    # The table would be downloaded, so the methods are only planned, not made.
-    "bandits": SmallRun(
-        "bandit-mushroom", {"data.rounds": 40, "steps": 10, "learning_rate": 1e-3}, has_data=False
-    ),
-}
+from vcl_radial.runs import catalogue
 
 
 @cache
@@ -54,20 +18,6 @@ def methods_by_track() -> Mapping[str, Mapping[str, str]]:
     for name in catalogue.names("method"):
         recipes.setdefault(recipe_for(name).strategy, name)
     return {
-        recipes[method]: {track: _gap(track, recipes[method]) for track in SMALL_RUNS}
+        recipes[method]: {track: gap(track, recipes[method]) for track in SMALL_RUNS}
         for method in built_in()
     }
-
-
-def _gap(name: str, method: str) -> str:
-    small, track = SMALL_RUNS[name], tracks.find(name)
-    runs = planning.plan(small.benchmark, [method], [0], small.settings)
-    try:
-        track.check_runs(runs)
-        if small.has_data:
-            with redirect_stdout(StringIO()), redirect_stderr(StringIO()):
-                track.check_data(runs, None)
-    except UserError as error:
-        message = str(error).removeprefix(f"{method}: ").partition(": choose")[0]
-        return message.partition("' ")[2] if message.startswith("strategy = ") else message
-    return ""

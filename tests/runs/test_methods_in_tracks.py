@@ -6,7 +6,8 @@ import pytest
 from small_data import small_mushrooms
 
 import vcl_radial as vr
-from reports.methods.table import SMALL_RUNS, methods_by_track
+from reports.methods.table import methods_by_track
+from vcl_radial.conformance.in_tracks import SMALL_RUNS
 
 
 @pytest.mark.slow

@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from reports.methods.table import SMALL_RUNS, methods_by_track
+from reports.methods.table import methods_by_track
+from vcl_radial.conformance.in_tracks import SMALL_RUNS
 from vcl_radial.runs.planning import plan
 from vcl_radial.tracks.continual.avalanche import AvalancheRun
 from vcl_radial.tracks.continual.training import ContinualRun
