@@ -23,11 +23,12 @@ COMMANDS = {
     "update": "let the model of a finished run learn one more task",
     "export": "write the model of a finished run as ONNX or by torch.export",
     "card": "print the card of a kept model in Markdown",
-    "list": "list the benchmarks, methods and sweeps, or the models in a folder",
+    "list": "list benchmarks, methods and sweeps, show one, or list the models in a folder",
     "report": "write tables, pictures and a page of finished runs, or of a sweep",
     "leaderboard": "compare methods over the benchmarks of several folders",
     "sweep": "search for good settings of methods",
     "check": "check your method or posterior",
+    "completion": "print the completion script of a shell",
 }
 """The commands and their one-line help, in the order of the help."""
 
@@ -119,8 +120,8 @@ def _interruptions_repeated() -> Iterator[None]:
         sys.unraisablehook = hook
 
 
-def parser_for(name: str) -> argparse.ArgumentParser:
-    """A parser that knows the names of all commands, and the arguments of one."""
+def parser_for(*names: str) -> argparse.ArgumentParser:
+    """A parser that knows the names of all commands, and the arguments of some."""
     parser = Parser(
         prog="vcl-radial",
         description="Benchmarks of variational continual learning: radial against Gaussian "
@@ -133,7 +134,7 @@ def parser_for(name: str) -> argparse.ArgumentParser:
     )
     for command, text in COMMANDS.items():
         arguments = commands.add_parser(command, help=text)
-        if command == name:
+        if command in names:
             module_of(command).add(arguments)
     return parser
 
