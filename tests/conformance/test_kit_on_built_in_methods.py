@@ -20,7 +20,9 @@ NOT_SERVED = {
     "bayes-discriminant": {"numbers"},
     "bayes-linear-patches": {"numbers"},
     "lwf": {"numbers"},
+    "ranpac": {"numbers"},
     "sfsvi": {"convolutions"},
+    "slda": {"numbers"},
     "vogn": {"batch norms", "convolutions"},
 }
 """The streams that a method refuses in one line; it must serve all others."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import fields
 from typing import Any, Generic, Self, TypeVar
@@ -15,16 +14,16 @@ from vcl_radial.likelihoods.calibration import Sharpness
 Posterior = TypeVar("Posterior", bound=Any)
 
 
-class ExactHead(nn.Module, ABC, Generic[Posterior]):
+class ExactHead(nn.Module, Generic[Posterior]):
     """Compute outputs `[B, C]` from features `[B, D]`, which include a 1, and a posterior.
 
     Args:
         prior: dataclass of tensors.
         parameter: name of the tensor that is a parameter; the others are buffers.
-        classes: whether the targets are classes; if not, they are numbers.
+        classes: whether the outputs are classes whose sharpness is learned.
 
     Attributes:
-        sharpness: sharpness of the probabilities of classes; None for numbers.
+        sharpness: sharpness of the probabilities of classes; None if it is not learned.
     """
 
     def __init__(self, prior: Posterior, parameter: str, *, classes: bool) -> None:
@@ -74,6 +73,6 @@ class ExactHead(nn.Module, ABC, Generic[Posterior]):
                 setattr(self, name, tensor)
         self._cached = self._state(), posterior
 
-    @abstractmethod
     def without_itself(self, phi: Tensor, y: Tensor) -> Tensor:
-        """Leave-one-out outputs `[n, C]` of learned points with known classes."""
+        """Leave-one-out outputs `[n, C]` of learned points; a head with a sharpness defines it."""
+        raise NotImplementedError

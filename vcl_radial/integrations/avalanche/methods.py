@@ -29,12 +29,14 @@ from vcl_radial.methods import (
     ml_init_vcl,
     naive,
     proximal_vcl,
+    ranpac,
     rdp_vcl,
     replay,
     sfsvi,
     sgld,
     si,
     single_task,
+    slda,
     swag,
     vadam,
     vcl,
@@ -186,6 +188,12 @@ class ProximalVCL(ContinualStrategy):
     method_class = proximal_vcl.ProximalVCL
 
 
+class RanPAC(ContinualStrategy):
+    """`RanPAC` as a strategy."""
+
+    method_class = ranpac.RanPAC
+
+
 class RDPVCL(ContinualStrategy):
     """`RDPVCL` as a strategy."""
 
@@ -220,6 +228,12 @@ class SingleTask(ContinualStrategy):
     """`SingleTask` as a strategy."""
 
     method_class = single_task.SingleTask
+
+
+class SLDA(ContinualStrategy):
+    """`SLDA` as a strategy."""
+
+    method_class = slda.SLDA
 
 
 class SWAG(ContinualStrategy):
