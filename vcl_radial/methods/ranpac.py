@@ -131,6 +131,7 @@ class RanPAC(FixedFeatureMethod):
         UserError: see `FixedFeatureMethod`; also for a likelihood without classes.
     """
 
+    carries = "the sums of a ridge regression: products of features, and of features with classes"
     likelihoods = frozenset({"categorical"})
 
     def make_head(self, size: int, outputs: int) -> RidgeHead:

@@ -123,6 +123,7 @@ class SLDA(FixedFeatureMethod):
         UserError: see `FixedFeatureMethod`; also for a likelihood without classes.
     """
 
+    carries = "the running mean and number of points of each class, and one running covariance"
     likelihoods = frozenset({"categorical"})
 
     def __init__(self, network: nn.Module, *, shrinkage: Share = 1e-4, **settings: Any) -> None:
