@@ -10,6 +10,7 @@ from vcl_radial.methods.base import Method
 from vcl_radial.methods.options import check_method_options
 from vcl_radial.methods.registry import built_in, built_in_class
 from vcl_radial.methods.traits import MethodTraits
+from vcl_radial.methods.vcl import VCL
 from vcl_radial.runs import catalogue, tracks
 
 CLASSES = {name: built_in_class(name) for name in built_in()}
@@ -74,12 +75,17 @@ def test_every_option_is_described_and_its_default_accepted(name):
     check_method_options(name, CLASSES[name], known)
 
 
+HOOKS = ("penalty", "begin_task", "end_task", "state_dict")
+
+
 @pytest.mark.parametrize("name", CLASSES)
-def test_a_method_with_a_state_of_its_own_says_what_it_carries(name):
+def test_a_method_that_does_something_between_tasks_says_what_it_carries(name):
     cls = CLASSES[name]
-    if any("state_dict" in vars(owner) for owner in cls.__mro__ if owner is not Method):
-        carries_more = [o for o in cls.__mro__ if o is not MethodTraits and "carries" in vars(o)]
-        assert carries_more
+    acts = any(getattr(cls, hook) is not getattr(Method, hook) for hook in HOOKS)
+    if acts and not cls.memoryless:
+        assert cls.carries != MethodTraits.carries
+    elif not acts and not issubclass(cls, VCL) and not cls.needs_whole_stream:
+        assert cls.carries == MethodTraits.carries
 
 
 def test_the_command_of_a_method_is_of_a_track_that_it_runs_in():

@@ -74,6 +74,7 @@ class BAdam(Method):
             contradict each other, or the weights have a posterior already.
     """
 
+    carries = "the mean and the precision of every weight, which become the prior"
     posteriors = frozenset({"none"})
     recipe_keys = frozenset({"eval_samples", "prior_scale"})
 
