@@ -165,13 +165,14 @@ class BayesLinearRegressor(RegressorMixin, _BayesLinear):  # type: ignore[misc]
 class BayesLinearClassifier(ClassifierMixin, _BayesLinear):  # type: ignore[misc]
     """Bayesian linear regression on unit vectors of classes, batch after batch, exactly.
 
-    e_y ~ N(W' (x, 1), I / tau),   W | tau ~ N(0, prior_scale^2 / tau),   tau ~ Gamma(shape, rate)
-    p(c | x) = softmax(beta m(x) / s(x))_c,   see `vcl_radial.methods.bayes_linear`
+        e_y ~ N(W' (x, 1), I / tau),   W | tau ~ N(0, prior_scale^2 / tau)
+        tau ~ Gamma(shape, rate),      p(c | x) = softmax(beta m(x) / s(x))_c
 
-    beta is calibrated by leave-one-out predictions of up to 4,000 points of a batch after it:
-    beta alone, and no predicted class, depends on how the points were divided. A class that
-    first comes in a later batch was 0 in all points before, and so learns as if it had been known.
-    A batch takes D^2 per point and D^3 once, about 20 times where the evidence chooses the prior.
+    as in `vcl_radial.methods.bayes_linear`. beta is calibrated by leave-one-out predictions of up
+    to 4,000 points of a batch after it: beta alone, and no predicted class, depends on how the
+    points were divided. A class that first comes in a later batch was 0 in all points before, and
+    so learns as if it had been known. A batch takes D^2 per point and D^3 once, about 20 times
+    where the evidence chooses the prior.
 
     Args:
         prior_scale: scale of the prior of weights and intercept, in units of the noise; None takes
