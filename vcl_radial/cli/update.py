@@ -36,7 +36,8 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="DATA",
         type=folder,
         help="the task: an .npz file with x and y (and x_test and y_test), a folder of images with "
-        "a folder for each class, or for the model of a table a .csv file",
+        "a folder for each class; for the model of a table also a .csv file; for one of "
+        "photographs a folder with labels.csv and images/",
     )
     parser.add_argument(
         "--name", metavar="TASK", help="name of the task (default: that of DATA without ending)"

@@ -52,7 +52,8 @@ def update(
     Args:
         folder: the folder of the run; or that of a method, whose seeds are then updated each.
         data: the task: an .npz file with `x` and `y`, and perhaps `x_test` and `y_test`, a folder
-            of images with a folder for each class, or for the model of a table a CSV file.
+            of images with a folder for each class; for the model of a table also a CSV file; for
+            one of photographs a folder with `labels.csv` and `images/`.
         name: name of the task; by default that of the data without its ending.
         settings: keys that change the training, such as `{"epochs": 5}`; see `TRAINING_KEYS`.
         out: the folder of the runs.

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
         evaluation_batches,
     )
     from vcl_radial.data.fundus.data import FundusData, load_pixels
-    from vcl_radial.data.fundus.datasets import load_photographs
+    from vcl_radial.data.fundus.datasets import load_folder, load_photographs
     from vcl_radial.data.fundus.layouts import FUNDUS_DATASETS
     from vcl_radial.data.fundus.splits import Split, published_split, split_by_patient
     from vcl_radial.data.fundus.synthetic import SyntheticSettings, synthetic_photographs
@@ -30,6 +30,7 @@ __all__ = [
     "SyntheticSettings",
     "TrainingBatches",
     "evaluation_batches",
+    "load_folder",
     "load_photographs",
     "load_pixels",
     "published_split",
@@ -45,6 +46,7 @@ _MODULES = {
     "evaluation_batches": "batches",
     "FundusData": "data",
     "load_pixels": "data",
+    "load_folder": "datasets",
     "load_photographs": "datasets",
     "FUNDUS_DATASETS": "layouts",
     "Split": "splits",

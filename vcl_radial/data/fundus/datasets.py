@@ -7,7 +7,7 @@ from pathlib import Path
 from vcl_radial.data.data_files import DATA_VARIABLE, user_root
 from vcl_radial.data.decoding import ReportProgress, print_progress
 from vcl_radial.data.fundus.faults import OnFault
-from vcl_radial.data.fundus.layouts import FUNDUS_DATASETS, OTHER, located
+from vcl_radial.data.fundus.layouts import FUNDUS_DATASETS, LAYOUTS, OTHER, located
 from vcl_radial.data.fundus.readers import read_folder
 from vcl_radial.data.fundus.synthetic import SyntheticSettings, synthetic_photographs
 from vcl_radial.data.fundus.table import Photographs
@@ -82,3 +82,24 @@ def load_photographs(
             "add a column patient to labels.csv, or name all images <patient>_<left|right>"
         )
     return photographs
+
+
+def load_folder(
+    folder: Path, *, on_fault: OnFault = "stop", report: ReportProgress = print_progress
+) -> Photographs:
+    """Load the table of a folder of photographs: a user's own, or that of a data set.
+
+    Args:
+        folder: a folder with `labels.csv` and `images/`, see `read_folder`; or one that has the
+            name and the files of a data set of `load_photographs`.
+        on_fault: see `load_photographs`.
+        report: takes a line for the user.
+
+    Raises:
+        DataError: files are missing or malformed.
+    """
+    for layouts in (layouts for possible in LAYOUTS.values() for layouts in possible):
+        names = {Path(name).name for name in layouts[0].folders}
+        if folder.resolve().name in names and (folder / layouts[0].table).exists():
+            return read_folder(folder, on_fault, report, layouts)
+    return read_folder(folder, on_fault, report)

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from functools import lru_cache
+from collections.abc import Iterable
+from functools import lru_cache, partial
 from pathlib import Path
 
 from vcl_radial.data.data_files import user_root
-from vcl_radial.data.fundus import load_photographs
+from vcl_radial.data.fundus import Photographs, load_photographs
 from vcl_radial.data.fundus.faults import OnFault
 from vcl_radial.tracks.retinopathy.settings import DataSettings
 
@@ -31,10 +32,15 @@ def _checksum(
     names: tuple[str, ...], on_fault: OnFault, data_dir: Path | None, root: Path | None
 ) -> str:
     """The checksum of the photographs in `data_dir`; `root` is its resolved folder."""
+    # Faults are reported when the photographs are prepared.
+    load = partial(load_photographs, data_dir=data_dir, on_fault=on_fault, report=lambda line: None)
+    return checksum_of((name, load(name)) for name in names)
+
+
+def checksum_of(tables: Iterable[tuple[str, Photographs]]) -> str:
+    """The checksum of tables of photographs, each with a name."""
     content = hashlib.sha256()
-    for name in names:
-        # Faults are reported when the photographs are prepared.
-        photographs = load_photographs(name, data_dir, on_fault=on_fault, report=lambda line: None)
+    for name, photographs in tables:
         for row in photographs.rows:
             size = row.path.stat().st_size if row.path and row.path.is_file() else 0
             fields = (name, row.name, row.patient, row.eye, row.grade, row.site, row.part, size)

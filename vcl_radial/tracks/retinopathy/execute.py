@@ -36,6 +36,9 @@ and its share of the loss are the values at the end of the epoch.
 History = list[dict[str, float]]
 """One line for each epoch."""
 
+Known = Mapping[tuple[str, str], pd.DataFrame]
+"""Predictions by the last trained site and the name of a part."""
+
 
 class EpochTraining:
     """The method of a run, trained on one site after another.
@@ -45,10 +48,16 @@ class EpochTraining:
         sites: the photographs, ready for training.
         device: the device of networks and pixels.
         peers: processes that share every batch.
+        learnt: number of sites that were learnt before the run, and are not trained again.
     """
 
     def __init__(
-        self, run: Run, sites: Sequence[Prepared], device: str = "cpu", peers: Peers = ALONE
+        self,
+        run: Run,
+        sites: Sequence[Prepared],
+        device: str = "cpu",
+        peers: Peers = ALONE,
+        learnt: int = 0,
     ) -> None:
         self.run, self.sites, self.device, self.peers = run, sites, torch.device(device), peers
         self.source = Sites(run.recipe, sites, run.seed, device, peers)
@@ -56,6 +65,9 @@ class EpochTraining:
         at_once = self.trainer.method.needs_whole_stream
         self.trained_on = [self.source.whole] if at_once else sites
         """The sites of the trainings, in order; or all sites merged into one."""
+        self.learnt = learnt
+        self.known: Known = {}
+        """Predictions that need not be made, as a finished run has them."""
         network = self.trainer.method.network
         self._starts, self._start = layer_starts(network), contents(network.state_dict())
         self._parameters = sum(p.numel() for p in network.parameters())
@@ -73,7 +85,8 @@ class EpochTraining:
         return replace(self._step(), score=None, news=news, start=start, scalars={})
 
     def _step(self) -> Step:
-        return step(self.run, [site.name for site in self.trained_on], self.history)
+        names = [site.name for site in self.trained_on]
+        return step(self.run, names, self.history, self.learnt)
 
     def state_dict(self) -> dict[str, Any]:
         """The states after the sites, the training in progress, and the history."""
@@ -146,6 +159,9 @@ class EpochTraining:
         for after, state in zip(self.trained_on, self.trainer.states, strict=True):
             method = trained_method(recipe, after.data.size, state, self.device)
             for number, (name, data, rows) in parts:
+                if (known := self.known.get((after.name, name))) is not None:
+                    tables.append(known)
+                    continue
                 if not len(rows):
                     continue
                 # A shifted set belongs to no site.
@@ -175,15 +191,20 @@ def history_line(epoch: Sequence[float]) -> dict[str, float]:
     return dict(zip(HISTORY, map(float, (0, *epoch)), strict=True))
 
 
-def step(run: Run, sites: Sequence[str], history: Sequence[Mapping[str, float]]) -> Step:
-    """The step that a run has reached, from the names of its sites and its history."""
-    epochs = len(sites) * run.recipe.epochs
+def step(
+    run: Run, sites: Sequence[str], history: Sequence[Mapping[str, float]], learnt: int = 0
+) -> Step:
+    """The step that a run has reached, from the names of its sites and its history.
+
+    Sites that were learnt before the run have no epochs.
+    """
+    epochs = (len(sites) - learnt) * run.recipe.epochs
     if not history:
         return Step(0, f"epoch 1 of {epochs}", epochs=epochs)
     line = history[-1]
     site, epoch = int(line["site"]), int(line["epoch"])
     # Training that ended early leaves a gap.
-    done = site * run.recipe.epochs + epoch
+    done = (site - learnt) * run.recipe.epochs + epoch
     prefix, suffix = (f"{sites[site]}  ", f"/{sites[site]}") if len(sites) > 1 else ("", "")
     return Step(
         done=len(history),

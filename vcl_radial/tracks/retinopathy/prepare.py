@@ -125,6 +125,14 @@ def cut(settings: DataSettings, loaded: Mapping[str, FundusData]) -> list[Site]:
     return [(name, data, split_of(name, data.photographs, settings)) for name, data in sites]
 
 
+def counts(name: str, split: Split, rest: str) -> str:
+    """A line on the photographs of a site; `rest` is what its test part is for."""
+    return (
+        f"{name}: {len(split.train)} photographs to train on, {len(split.validation)} to choose "
+        f"epochs on, {len(split.test)} to {rest}"
+    )
+
+
 def prepare(
     settings: DataSettings,
     data_dir: Path | None = None,
@@ -150,7 +158,7 @@ def prepare(
     _, first, split_of_first = sites[0]
     normalisation = Normalisation.fit(first, split_of_first.train)
     notices = [data.photographs.notice for data in loaded.values() if data.photographs.notice]
-    notices += [line for name, data, _ in sites if (line := _shared_patients(name, data, settings))]
+    notices += [line for name, data, _ in sites if (line := shared_patients(name, data, settings))]
     return [
         Prepared(
             name=name,
@@ -215,7 +223,7 @@ def synthetic_settings(settings: DataSettings) -> SyntheticSettings:
     return SyntheticSettings(patients=settings.patients, artefacts=settings.artefacts)
 
 
-def _shared_patients(name: str, data: FundusData, settings: DataSettings) -> str | None:
+def shared_patients(name: str, data: FundusData, settings: DataSettings) -> str | None:
     """A notice that a patient may be in two parts, if patients are unknown."""
     photographs = data.photographs
     if photographs.patients_known:

@@ -36,6 +36,7 @@ from vcl_radial.runs.track import FinishedRun
 from vcl_radial.tracks.retinopathy.report import comparisons, sheet, tables
 from vcl_radial.tracks.retinopathy.report.published import CITATION
 from vcl_radial.tracks.retinopathy.scoring import scored
+from vcl_radial.tracks.retinopathy.settings import VALIDATION
 
 ORDER: Final = (
     "naive",
@@ -355,7 +356,9 @@ def _sheets(methods: tables.Methods, data_dir: Path | None) -> list[Block]:
     first = next((run for run in firsts if run.spec.method == _PAPERS_METHODS[0]), firsts[0])
     photographs_shown, missing = sheet.showable(first.spec.data, data_dir)
     predictions = scored(read_table(first.path, "predictions"))
+    new = {link["task"] for link in first.spec.updates or ()}  # of folders that are not shown
     last = predictions[predictions["after"] == predictions["after"].iloc[-1]]
+    last = last[~last["part"].str.removesuffix(f" {VALIDATION}").isin(new)]
     blocks: list[Block] = []
     for photographs in photographs_shown:
         for name, part_rows in last.groupby("part", sort=False):

@@ -64,8 +64,14 @@ class Retinopathy(Track[Run]):
         """Make each method, decode the photographs for all runs, and print their number."""
         from vcl_radial.data.decoding import print_progress
         from vcl_radial.tracks.methods import check_made
-        from vcl_radial.tracks.retinopathy.prepare import check_drawn, cut, load
+        from vcl_radial.tracks.retinopathy.prepare import check_drawn, counts, cut, load
         from vcl_radial.tracks.retinopathy.training import method_of
+        from vcl_radial.tracks.retinopathy.updating import check_update
+
+        for run in runs:
+            if run.updates:
+                check_update(run, data_dir)
+        runs = [run for run in runs if not run.updates]
 
         def make(run: Run) -> Method:
             few = min(2, run.recipe.channels)  # a group of one weight has no direction
@@ -78,16 +84,16 @@ class Retinopathy(Track[Run]):
             check_drawn(run.needed)
             rest = "test on" if run.evaluate_on == "test" else "leave alone"
             for name, _, split in cut(run.needed, load(run.needed, data_dir, report_once)):
-                print(
-                    f"{name}: {len(split.train)} photographs to train on, "
-                    f"{len(split.validation)} to choose epochs on, {len(split.test)} to {rest}",
-                    flush=True,
-                )
+                print(counts(name, split, rest), flush=True)
 
     def open(self, run: Run, context: RunContext, report: Callable[[Step], None]) -> Training:
         """Open a run at its start."""
         from vcl_radial.tracks.retinopathy.execute import EpochTraining
 
+        if run.updates:
+            from vcl_radial.tracks.retinopathy.updating import UpdatedTraining
+
+            return UpdatedTraining(run, context.data_dir, context.device, context.peers)
         sites = _prepared(run.needed.model_dump_json(), context.data_dir)
         return EpochTraining(run, sites, context.device, context.peers)
 
@@ -155,6 +161,12 @@ class Retinopathy(Track[Run]):
         from vcl_radial.tracks.retinopathy.models import restored
 
         return restored(run, card, state)
+
+    def new_task(self, model: Model, data: Path) -> str:
+        """The checksum of the photographs' names, labels and sizes."""
+        from vcl_radial.tracks.retinopathy.updating import new_task
+
+        return new_task(self.validated(model.card["spec"]), data)
 
     def epochs(self, run: Run) -> int:
         """Epochs of one site; the number of sites follows from the photographs."""
