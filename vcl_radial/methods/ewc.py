@@ -41,6 +41,8 @@ class EWC(QuadraticMethod):
         settings: settings of `Method`.
     """
 
+    grows = True
+
     def __init__(
         self,
         network: nn.Module,

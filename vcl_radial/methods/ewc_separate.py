@@ -34,6 +34,7 @@ class SeparateEWC(QuadraticMethod):
     """
 
     carries = "an anchor and a diagonal Fisher information for each finished task"
+    grows = True
 
     def __init__(
         self,

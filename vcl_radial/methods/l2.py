@@ -33,6 +33,7 @@ class L2(QuadraticMethod):
     """
 
     carries = "one anchor, the last task's weights"
+    grows = True
 
     def __init__(
         self, network: nn.Module, *, heads: bool = True, from_start: bool = False, **settings: Any

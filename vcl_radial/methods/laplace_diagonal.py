@@ -24,6 +24,8 @@ class LaplaceDiagonal(LaplaceMethod):
     See `LaplaceMethod` for options and errors, and `Method` for settings.
     """
 
+    grows = True
+
     def end_task(self, task: Task) -> None:
         """Move the mode, and add the curvature of the body and of the trained heads."""
         weights = self.trained_parameters()

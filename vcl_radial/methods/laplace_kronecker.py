@@ -53,6 +53,8 @@ class LaplaceKronecker(LaplaceMethod):
     """
 
     carries = "one anchor, and the Kronecker factors of each layer's precision"
+    grows = True
+
     past: KroneckerQuadratic
 
     def __init__(

@@ -28,6 +28,8 @@ from vcl_radial.methods.tasks import Task
 class MAS(QuadraticMethod):
     """Keep one anchor, and the sum of all tasks' output sensitivities."""
 
+    grows = True
+
     def end_task(self, task: Task) -> None:
         """Move the anchor and add the sensitivity of the body and of the trained heads."""
         weights = self.trained_parameters()

@@ -42,6 +42,8 @@ class MLInitVCL(VCL):
         UserError: `ml_epochs` is below 0.
     """
 
+    grows = True
+
     def __init__(
         self,
         network: nn.Module,

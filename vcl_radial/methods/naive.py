@@ -9,4 +9,6 @@ from vcl_radial.nn.lane_step import LaneStep
 class Naive(Method):
     """loss = mean NLL of the current task."""
 
+    grows = True
+
     lane_step = LaneStep

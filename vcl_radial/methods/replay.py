@@ -55,6 +55,8 @@ class Replay(Method):
     """
 
     carries = "a buffer of `buffer_size` points of all past tasks"
+    grows = True
+
     trains_old_heads = True
 
     def __init__(

@@ -48,6 +48,8 @@ class SI(QuadraticMethod):
         settings: settings of `Method`.
     """
 
+    grows = True
+
     def __init__(self, network: nn.Module, *, xi: Positive = 0.1, **settings: Any) -> None:
         super().__init__(network, **settings)
         self.xi = xi

@@ -36,6 +36,9 @@ class MethodTraits:
     memory_is_mean: ClassVar[bool] = False
     """Whether the memory of a task is a mean over its points, by design, as in the published MAS:
     all tasks then have the same weight, however many points they had."""
+    grows: ClassVar[bool] = False
+    """Whether the one head of all tasks may get further outputs between tasks (`SingleHead.grown`).
+    It is not inherited, because a subclass may keep more than the state of each parameter."""
     kl_in_steps: ClassVar[bool] = True
     """Whether every step reads `kl_weight` anew, so that a schedule can change it in a task."""
     closed_form: ClassVar[bool] = False

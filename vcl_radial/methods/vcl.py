@@ -58,6 +58,8 @@ class VCL(Method):
     """
 
     carries = "the posterior (mean, scale, and a factor if correlated), which becomes the prior"
+    grows = True
+
     posteriors = frozenset({"any"})
     lane_step = LaneStep
     lane_options: ClassVar[frozenset[str]] = frozenset({"restart"})

@@ -77,6 +77,7 @@ class CompiledLanes:
         supported = (
             type(lanes.template) is MLP
             and isinstance(lanes.template.head, SingleHead)
+            and not lanes.template.head.grown
             and not lanes.template.in_bfloat16
             and not step.adam.amsgrad
             and all(s.learning_rate == s.rho_learning_rate for s in settings)

@@ -81,16 +81,23 @@ def adapt_heads(network: nn.Module, tasks: Iterable[int]) -> None:
 
 
 class SingleHead(nn.Module):
-    """One output layer for all tasks: predicting the class includes predicting the task."""
+    """One output layer for all tasks: predicting the class includes predicting the task.
+
+    Outputs that are added later have layers of their own in `grown`, each with its own groups,
+    posterior and prior, so that those before do not change.
+    """
 
     def __init__(self, make_head: Callable[[], nn.Module]) -> None:
         super().__init__()
         self.output = make_head()
+        self.grown = nn.ModuleList()
 
     def forward(self, x: Tensor, task: int | Tensor) -> Tensor:
         """Logits `[B, C]` of features `[B, F]`; the task is ignored."""
         logits: Tensor = self.output(x)
-        return logits
+        return (
+            torch.cat([logits, *(layer(x) for layer in self.grown)], -1) if self.grown else logits
+        )
 
 
 def first_head(network: nn.Module) -> nn.Module | None:

@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 import torch
+from torch import nn
 
 from vcl_radial.data.streams import TensorStream
 from vcl_radial.models.format import training_points
 from vcl_radial.models.model import Model
+from vcl_radial.nn import SingleHead
 from vcl_radial.tracks.continual.methods import by_avalanche, method_of
 from vcl_radial.tracks.continual.networks import make_network
 from vcl_radial.tracks.continual.progress import TaskRun
@@ -48,9 +50,16 @@ def kept(training: TaskRun) -> tuple[dict[str, Any], dict[str, Any]] | None:
         ],
         "heads": heads,
         "multi_head": stream.multi_head,
+        "grown": grown_outputs(training.method.network),
         "training_points": training_points(state),
     }
     return card, state
+
+
+def grown_outputs(network: nn.Module) -> list[int]:
+    """The numbers of outputs that were added to the one head, in order."""
+    head = getattr(network, "head", None)
+    return [layer.out_features for layer in head.grown] if isinstance(head, SingleHead) else []
 
 
 def _lowest(stream: TensorStream) -> float | None:
@@ -81,6 +90,7 @@ def restored(run: Run, card: Mapping[str, Any], state: dict[str, Any]) -> Model:
         multi_head=card["multi_head"],
     )
     with drawing_from(task_seed(run.seed, 0), torch.device("cpu")):
-        method = method_of(run.recipe, make_network(empty, run.recipe))
+        network = make_network(empty, run.recipe, card.get("grown", []))
+        method = method_of(run.recipe, network)
     method.load_state_dict(state)
     return Model(card, method)

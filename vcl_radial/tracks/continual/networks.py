@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import cast
 
 from torch import nn
 
 from vcl_radial.data.streams import TensorStream, build_stream
 from vcl_radial.errors import UserError
-from vcl_radial.nn import MLP, WithHeads
+from vcl_radial.nn import MLP, BayesianLinear, SingleHead, WithHeads
+from vcl_radial.nn.convert import layer_settings
+from vcl_radial.nn.heads import make_heads
 from vcl_radial.tracks.continual.settings import Recipe, StreamSettings
 from vcl_radial.tracks.networks import body_of, posterior_of, with_prior_scales
 
@@ -31,19 +35,31 @@ def stream_for(
         raise UserError(f"stream.{error}") from None
 
 
-def make_network(stream: TensorStream, recipe: Recipe) -> nn.Module:
+def make_network(stream: TensorStream, recipe: Recipe, grown: Sequence[int] = ()) -> nn.Module:
     """The network of a recipe for a stream: an MLP, or another body with heads on it.
+
+    Args:
+        stream: the stream.
+        recipe: the recipe.
+        grown: numbers of the last of its outputs that were added to the one head, in order.
 
     Raises:
         UserError: the network would have only heads, or a user's function gives no such body.
     """
+    network = _network(stream, recipe, stream.n_classes - sum(grown))
+    for outputs in grown:
+        _grow(network, recipe, outputs)
+    return network
+
+
+def _network(stream: TensorStream, recipe: Recipe, outputs: int) -> nn.Module:
     posterior = posterior_of(recipe)
     if recipe.network is not None:
         shape = tuple(stream.x.shape[1:])
         network = WithHeads(
             body_of(recipe.network, shape),
             shape,
-            stream.n_classes,
+            outputs,
             multi_head=stream.multi_head,
             posterior=posterior,
             point_heads=recipe.point_heads,
@@ -52,7 +68,19 @@ def make_network(stream: TensorStream, recipe: Recipe) -> nn.Module:
         return with_prior_scales(network, recipe)
     recipe.check_layers(stream.multi_head)
     inputs = stream.x[0].numel()
-    return mlp_of(recipe, inputs, stream.n_classes, multi_head=stream.multi_head)
+    return mlp_of(recipe, inputs, outputs, multi_head=stream.multi_head)
+
+
+def _grow(network: nn.Module, recipe: Recipe, outputs: int) -> None:
+    """Add outputs to the one head, with the posterior and the prior before the first task."""
+    head = network.head
+    assert isinstance(head, SingleHead)
+    posterior = None if recipe.point_heads else layer_settings(posterior_of(recipe))
+    features = cast(int, head.output.in_features)
+    layer = make_heads(features, outputs, multi_head=False, posterior=posterior).output
+    if isinstance(recipe.prior_scale, list) and isinstance(layer, BayesianLinear):
+        layer.weights.set_prior_scale(recipe.prior_scale[-1])
+    head.grown.append(layer)
 
 
 def mlp_of(recipe: Recipe, inputs: int, outputs: int, *, multi_head: bool) -> nn.Module:

@@ -90,6 +90,7 @@ class ContinualRun(TaskRun):
         recipe: the method.
         seed: seed of the initial weights, the batches and the weight samples.
         learnt: number of tasks that were learnt before the run, and need no training data.
+        grown: see `make_network`.
         evaluate_on: "test" or "validation".
         data_dir: folder of the data; see `vcl_radial.data.streams`.
         device: the device of network and data.
@@ -104,6 +105,7 @@ class ContinualRun(TaskRun):
         seed: int,
         *,
         learnt: int = 0,
+        grown: Sequence[int] = (),
         evaluate_on: Any = "test",
         data_dir: Path | None = None,
         device: str = "cpu",
@@ -120,7 +122,7 @@ class ContinualRun(TaskRun):
         self.stream = stream.to(device)
         self.source = StreamTasks(self.stream, recipe)
         with drawing_from(task_seed(seed, 0), torch.device("cpu")):
-            network = make_network(stream, recipe).to(device)
+            network = make_network(stream, recipe, grown).to(device)
             trainer = self._trainer(network, on_epoch, watched=watched)
         uncertainty = None
         if isinstance(settings, StreamSettings):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain, count, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from vcl_radial.data.streams.new_task import load_new_task
 from vcl_radial.errors import DataError, UserError
 from vcl_radial.files import reading
 from vcl_radial.models.model import Model
+from vcl_radial.nn import SingleHead
 from vcl_radial.nn.movement import LayerMovement
 from vcl_radial.runs.spec import Update
 from vcl_radial.runs.updating import parent_of
@@ -48,9 +50,14 @@ class UpdatedRun(ContinualRun):
 
     def __init__(self, stream: TensorStream, run: Run, **settings: Any) -> None:
         done = stream.n_tasks - 1
-        super().__init__(stream, run.recipe, run.seed, learnt=done, **settings)
         folder = Path(_last(run).folder)
-        _, state = parent_of(run)
+        card, state = parent_of(run)
+        grown = [*card.get("grown", [])]
+        if more := stream.n_classes - len(card["heads"][0]):
+            grown.append(more)
+        super().__init__(stream, run.recipe, run.seed, learnt=done, grown=grown, **settings)
+        if more:
+            state = with_new_outputs(state, self.method.state_dict(), f"grown.{len(grown) - 1}.")
         untrained = self._scores_of_new_task(0)
         self.trainer.load_state_dict(Trainer.state_between_tasks([state], done))
         rows = [*_scores(folder), *untrained, *self._scores_of_new_task(done)]
@@ -104,7 +111,7 @@ def updated_stream(
         test=tuple(rows[1:]),
         task_names=(*model.tasks, update.task),
         task_classes=(*(tuple(task["outputs"]) for task in tasks), tuple(outputs)),
-        n_classes=len(heads[0]),
+        n_classes=max(len(heads[0]), 1 + max(outputs)),
         multi_head=card["multi_head"],
         class_names=(*names, data.class_names),
         scaling=tuple(card["input"]["scaling"]),
@@ -156,22 +163,55 @@ def outputs_for(model: Model, names: Sequence[str], path: Path) -> list[int]:
     """The outputs of a new task's classes, by their names.
 
     A new head begins with its first output. In the one head of all tasks, a class that it knows
-    keeps its output, and a new one gets the next output that no task has.
+    keeps its output, and a new one gets the next output that no task has; if none is left, the
+    head grows.
 
     Raises:
-        DataError: the head has too few outputs.
+        DataError: the head has too few outputs, and the method cannot add any.
     """
     tasks, head = model.card["tasks"], model.card["heads"][0]
     used = [] if model.card["multi_head"] else sorted({n for t in tasks for n in t["outputs"]})
     known = {head[output]: output for output in used}
     free = iter([output for output in range(len(head)) if output not in used])
-    if (missing := len({*names} - {*known}) - (len(head) - len(used))) > 0:
+    missing = len({*names} - {*known}) - (len(head) - len(used))
+    if missing > 0 and not _grows(model):
+        reason = (
+            "" if model.card["multi_head"] else f", and {model.card['spec']['method']} adds none"
+        )
         raise DataError(
             f"has {missing} new classes more than the {len(head)} outputs of the model's head "
-            "have room for: train a model with a larger head, or leave them out",
+            f"have room for{reason}: train a model with a larger head, or leave them out",
             at=path,
         )
+    free = chain(free, count(len(head)))
     return [known[name] if name in known else next(free) for name in names]
+
+
+def _grows(model: Model) -> bool:
+    """Whether the head of a model may get more outputs."""
+    head = getattr(model.method.network, "head", None)
+    return isinstance(head, SingleHead) and vars(type(model.method)).get("grows", False)
+
+
+def with_new_outputs(state: Any, fresh: Any, key: str) -> Any:
+    """A method's state before new outputs, with these as they are in its state at the start.
+
+    Args:
+        state: the state, a nest of dictionaries, lists and tuples.
+        fresh: the state of the method at the start, with the new outputs.
+        key: a part of the keys of the new outputs.
+    """
+    if isinstance(state, Mapping) and isinstance(fresh, Mapping):
+        new = {name: value for name, value in fresh.items() if key in str(name)}
+        old = {
+            name: with_new_outputs(value, fresh[name], key) if name in fresh else value
+            for name, value in state.items()
+        }
+        return new | old
+    if isinstance(state, list | tuple) and isinstance(fresh, list | tuple):
+        pairs = zip_longest(state, fresh[: len(state)])
+        return type(state)(with_new_outputs(old, new, key) for old, new in pairs)
+    return state
 
 
 def _held_out(
