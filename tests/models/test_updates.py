@@ -213,6 +213,7 @@ def test_bad_data_are_refused_before_any_training(tmp_path):
         "objects": {"x": x, "y": y.astype(object)},
         "not finite": {"x": np.full((40, 64), np.nan), "y": y},
         "half a test part": {"x": x, "y": y, "x_test": x},
+        "the other half": {"x": x, "y": y, "y_test": y},
         "an unknown class": {"x": x, "y": y, "x_test": x, "y_test": y + 1},
         "too many classes": {"x": x, "y": np.arange(40) % 3},
         "one row of a class": {"x": x, "y": np.eye(1, 40)[0].astype(int)},

@@ -9,13 +9,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from vcl_radial.data.arrays import read_arrays
 from vcl_radial.data.data_files import TEST_SHARE
 from vcl_radial.data.streams.image_data import ImageData
 from vcl_radial.data.streams.image_folder import load_image_folder
 from vcl_radial.errors import DataError
-from vcl_radial.files.reading import LARGE, data_errors, open_file
-
-_FIX = "write it with numpy.savez(FILE, x=..., y=...)"
 
 
 def load_new_task(path: Path, image_size: int | None = None) -> ImageData:
@@ -37,7 +35,7 @@ def load_new_task(path: Path, image_size: int | None = None) -> ImageData:
         return load_image_folder(path, image_size=image_size)
     if path.suffix != ".npz":
         raise DataError("is neither a folder of images nor an .npz file", at=path)
-    arrays = _arrays(path)
+    arrays = read_arrays(path, needed=("x", "y"), optional=("x_test", "y_test"), y="iuU")
     x, y = arrays["x"], arrays["y"]
     if "x_test" in arrays:
         test_x, test_y = arrays["x_test"], arrays["y_test"]
@@ -53,40 +51,6 @@ def load_new_task(path: Path, image_size: int | None = None) -> ImageData:
         return ImageData(path.stem, a, b, c, d, class_names=tuple(map(str, names)))
     except DataError as error:
         raise DataError(str(error).removeprefix(f"{path.stem}: "), at=path) from None
-
-
-def _arrays(path: Path) -> dict[str, NDArray[Any]]:
-    """The arrays of the file by name; nothing is unpickled."""
-    with (
-        data_errors(path, _FIX),
-        open_file(path) as content,
-        np.load(content, allow_pickle=False) as file,
-    ):
-        for name in ("x", "y"):
-            if name not in file:
-                raise DataError(f"has no array {name!r}; {_FIX}", at=path)
-        if ("x_test" in file) != ("y_test" in file):
-            raise DataError("has one of x_test and y_test; give both or neither", at=path)
-        names = [name for name in ("x", "y", "x_test", "y_test") if name in file]
-        if sum(file.zip.getinfo(f"{name}.npy").file_size for name in names) > LARGE:
-            raise DataError(f"holds more than {LARGE >> 20:,} MiB; give it in parts", at=path)
-        arrays = {name: file[name] for name in names}
-    for name, array in arrays.items():
-        kinds, form = ("iuU", "[N]") if name.startswith("y") else ("fiub", "[N, ...]")
-        shaped = array.ndim == 1 if name.startswith("y") else array.ndim > 1
-        if array.dtype.kind not in kinds or not shaped or not len(array):
-            what = "whole numbers or texts" if name.startswith("y") else "real numbers"
-            raise DataError(
-                f"{name} must be {what} {form}, not {array.dtype} {[*array.shape]}", at=path
-            )
-    for part in ("", "_test"):
-        if f"x{part}" in arrays and len(arrays[f"x{part}"]) != len(arrays[f"y{part}"]):
-            counts = len(arrays[f"x{part}"]), len(arrays[f"y{part}"])
-            raise DataError(
-                f"x{part} has {counts[0]} rows and y{part} {counts[1]}: give one class each",
-                at=path,
-            )
-    return arrays
 
 
 def _pixels(x: NDArray[Any]) -> NDArray[Any]:
