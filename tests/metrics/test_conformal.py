@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from vcl_radial.metrics.conformal import COVERAGE, FEWEST, limit_of, sets
+from vcl_radial.metrics.conformal import COVERAGE, FEWEST, limit_of, limit_of_intervals, sets
 
 
 def drawn(n, wrong, seed=0):
@@ -24,6 +24,14 @@ def test_sets_cover_new_points_as_often_as_stated_whatever_the_model(wrong):
         covered.append(inside.double().mean())
     # The mean of k / (n + 1) over calibrations of n = 100; each varies by 0.03.
     assert float(torch.stack(covered).mean()) == pytest.approx(0.905, abs=0.015)
+
+
+def test_the_limit_of_intervals_is_the_distance_that_nine_tenths_of_rows_keep():
+    lower, upper = torch.zeros(99), torch.ones(99)
+    inside = torch.linspace(0.01, 0.99, 99)
+    assert limit_of_intervals(lower, upper, inside) == pytest.approx(-0.05, abs=1e-6)
+    assert limit_of_intervals(lower, upper, inside + 3) == pytest.approx(2.9, abs=1e-6)
+    assert limit_of_intervals(lower[:8], upper[:8], inside[:8]) == math.inf
 
 
 def test_the_limit_is_finite_from_the_fewest_points_on():

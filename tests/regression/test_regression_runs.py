@@ -5,8 +5,10 @@ import re
 from pathlib import Path
 
 import pytest
+import torch
 from failing import refuses
 
+import vcl_radial as vr
 from vcl_radial.cli import main
 from vcl_radial.reporting.results import load_results
 from vcl_radial.runs import catalogue, planning
@@ -15,6 +17,7 @@ from vcl_radial.runs.execute import execute_together
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.tracks.regression import execute, files, lanes
 from vcl_radial.tracks.regression.settings import DataSettings
+from vcl_radial.tracks.regression.tables import INTERVALS
 from vcl_radial.tracks.regression.track import Regression
 
 TINY = ["--jobs", "1", "--device", "cpu", "--set", "steps=3", "eval_samples=2"]
@@ -167,6 +170,11 @@ def test_a_run_that_diverges_is_recorded_and_the_others_finish(call, monkeypatch
         (["diabetes", "--set", "hidden=50"], "hidden = 50: "),
         (["diabetes", "--set", "data.validation=1.5"], "data.validation = 1.5"),
         (["diabetes", "--set", "data.splits=5"], "splits"),
+        (["diabetes", "--set", "data.uncertainty=true", "data.validation=0.01"], "data.validation"),
+        (
+            ["diabetes", "--set", "data.uncertainty=true", "evaluate_on=validation"],
+            "data.uncertainty",
+        ),
         (["diabetes", "--device", "cuda"], "CPU"),
     ],
 )
@@ -262,3 +270,20 @@ def test_an_interrupted_batch_resumes_after_its_last_slice_and_its_runs_may_part
         assert execute_together(track, [run], stopped) == [None]
         paths = [RunFolder(context.out, run).path / "scores.csv" for context in (whole, stopped)]
         assert paths[0].read_bytes() == paths[1].read_bytes()
+
+
+def test_intervals_are_scored_on_request_with_rows_that_no_run_trains_on(call):
+    arguments = ["--method", "bayes-linear", "gaussian-vcl", "--seeds", "2", *TINY]
+    asked = [*arguments, "data.uncertainty=true"]
+    assert call("diabetes", *asked)[0] == 0
+    table = rows("runs/report/diabetes/results.csv")
+    assert {r["metric"] for r in table} == {"log_likelihood", "rmse", *INTERVALS}
+    page = Path("runs/report/diabetes/summary.md").read_text()
+    assert page.count("## What it does not know") == 1
+    assert "width" not in page.partition("## What it does not know")[0]
+    # A run on validation rows trains on the same rows; its scores are of others.
+    assert call("diabetes", *arguments, "evaluate_on=validation", "--out", "chosen")[0] == 0
+    pattern = "diabetes/bayes-linear/seed-0-*"
+    one, other = (vr.load(next(Path(out).glob(pattern))) for out in ("runs", "chosen"))
+    x = torch.zeros(1, 10)
+    assert torch.equal(one.predict(x).mean, other.predict(x).mean)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
+from scipy import special
 from torch import Tensor
 
 from vcl_radial.likelihoods.noise_precision import NoisePrecision
+
+_HALVINGS = 50
+"""Halvings of an interval that holds a quantile; float64 has 53 binary digits."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,59 @@ class Mixture:
         centre = mean.mean(0)
         spread = ((mean - centre).square() + variance).mean(0)
         return centre, spread.sqrt()
+
+    def cdf(self, y: Tensor) -> Tensor:
+        """P(Y <= y | x) = 1/T sum_t F_t(y | x), `[n]` or `[R, n]`; float64."""
+        z = (y - self.mean.double()) / self.scale.double()
+        if self.degrees is None:
+            below = special.ndtr(z.cpu().numpy())
+        else:
+            below = special.stdtr(self.degrees.double().cpu().numpy(), z.cpu().numpy())
+        return torch.from_numpy(below).to(z).mean(0)
+
+    def quantile(self, p: float) -> Tensor:
+        """The y with P(Y <= y | x) = p, `[n]` or `[R, n]`; float64.
+
+        It lies between the smallest and the largest p-quantile of a component. That interval is
+        halved until it is as small as rounding.
+
+        Args:
+            p: a probability, above 0 and below 1.
+        """
+        mean, scale = self.mean.double(), self.scale.double()
+        if self.degrees is None:
+            z = torch.tensor(special.ndtri(p)).to(mean)
+        else:
+            degrees = self.degrees.double()
+            z = torch.as_tensor(special.stdtrit(degrees.cpu().numpy(), p)).to(mean)
+        of_components = mean + scale * z
+        lower, upper = of_components.amin(0), of_components.amax(0)
+        for _ in range(_HALVINGS if len(of_components) > 1 else 0):
+            middle = (lower + upper) / 2
+            is_below = self.cdf(middle) < p
+            lower, upper = middle.where(is_below, lower), upper.where(is_below, middle)
+        return (lower + upper) / 2
+
+    def interval(self, coverage: float) -> tuple[Tensor, Tensor]:
+        """Lower and upper end of the central interval, `[n]` or `[R, n]`; float64.
+
+        Args:
+            coverage: its probability, above 0 and below 1.
+        """
+        tail = (1 - coverage) / 2
+        return self.quantile(tail), self.quantile(1 - tail)
+
+    def split(self, rows: int) -> tuple[Mixture, Mixture]:
+        """The mixture of the first rows, and that of the others."""
+
+        def part(chosen: slice) -> Mixture:
+            def of(t: Tensor) -> Tensor:
+                return t[..., chosen] if t.ndim and t.shape[-1] > 1 else t
+
+            degrees = None if self.degrees is None else of(self.degrees)
+            return replace(self, mean=self.mean[..., chosen], scale=of(self.scale), degrees=degrees)
+
+        return part(slice(None, rows)), part(slice(rows, None))
 
     def log_density(self, y: Tensor) -> Tensor:
         """The log predictive density, `[n]` or `[R, n]` in nats; float64.

@@ -7,7 +7,8 @@ A new metric is a function and the line `@metric(...)` above it:
 
 A metric of points is computed on every task after every task, and tables show its average over the
 tasks. A metric of a run (`of="run"`) is a function of the run's rows in the table of scores, one of
-a table's rows (`of="rows"`) of `rows.Predictions`, one of a game (`of="game"`) of its rounds.
+a table's rows (`of="rows"`) of `rows.Predictions`, one of their intervals (`of="intervals"`) of
+`rows.Intervals`, one of a game (`of="game"`) of its rounds.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 Better = Literal["higher", "lower"]
-Of = Literal["points", "run", "rows", "game", "cost", "table"]
+Of = Literal["points", "run", "rows", "intervals", "game", "cost", "table"]
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -32,8 +33,9 @@ class Metric:
         better: which values are better; None if neither is.
         meaning: a short explanation.
         of: `points` for a function of log-probabilities `[B, C]` and labels `[B]`; `run` for one of
-            the rows of a run, `rows` of `Predictions` for a table's rows, `game` of the rounds of a
-            game; `cost` of a run; `table` for values that a track computes.
+            the rows of a run, `rows` of `Predictions` for a table's rows, `intervals` of
+            `Intervals`, which are scored on request, `game` of the rounds of a game; `cost` of a
+            run; `table` for values that a track computes.
         function: the function; None if the values are computed with others.
         counted: whether it is a whole number that is equal for all seeds of a method.
         in_bytes: whether it is a number of bytes, which is printed with its unit.

@@ -10,14 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from vcl_radial.errors import Diverged, UserError
+from vcl_radial.likelihoods.mixture import Mixture
 from vcl_radial.methods.carried import carried_bytes, contents
+from vcl_radial.metrics import conformal
 from vcl_radial.runs.training import Step
 from vcl_radial.tracks.regression.data import RegressionData, load_data
 from vcl_radial.tracks.regression.learner import Job, Learner
 from vcl_radial.tracks.regression.models import learner_of
-from vcl_radial.tracks.regression.scores import Scores, score
+from vcl_radial.tracks.regression.scores import Scores, interval_scores, score
 from vcl_radial.tracks.regression.seeds import split_seed
 from vcl_radial.tracks.regression.settings import DataSettings, Run
 from vcl_radial.tracks.regression.splits import LaneSplits
@@ -163,7 +166,7 @@ class TableRuns:
         self.table = data
         validation = first.data.validation if first.evaluate_on == "validation" else None
         if splits is None:
-            splits = LaneSplits(data, [run.seed for run in runs], validation)
+            splits = LaneSplits(data, [run.seed for run in runs], validation, first.data.held_out)
         self.splits = splits
         # A single slice has the rows in the order of the first component, but not without lanes.
         slices = first.data.slices if lanes or first.data.slices != 1 else None
@@ -171,7 +174,7 @@ class TableRuns:
             recipes=[run.recipe for run in runs],
             seeds=[split_seed(run.seed) for run in runs],
             slices=self.splits.in_slices(slices),
-            x=self.splits.test.x,
+            x=self._inputs(),
             hidden=recipe.hidden or [data.hidden],
             on_steps=lambda lane, steps: self.lanes[lane].on_steps(steps),
         )
@@ -194,8 +197,7 @@ class TableRuns:
         torch.set_flush_denormal(True)
         started = time.perf_counter()
         for trained in self.learner.steps():
-            test = self.splits.test.of_lanes(trained)
-            scores = score(self.learner.predict(), test, self.splits.y_scale[trained])
+            scores = self._scores(self.learner.predict(), trained)
             seconds = (time.perf_counter() - started) / len(trained)
             pairs = zip(trained, scores, strict=True)
             steps = {lane: self.lanes[lane].add(values, seconds) for lane, values in pairs}
@@ -205,6 +207,22 @@ class TableRuns:
                     del steps[lane]
             yield steps
             started = time.perf_counter()
+
+    def _inputs(self) -> Tensor:
+        """The inputs of the predictions, `[R, n, d]`: test rows, then those of the calibration."""
+        test, held_out = self.splits.test, self.splits.held_out
+        return test.x if held_out is None else torch.cat([test.x, held_out.x], 1)
+
+    def _scores(self, predicted: Mixture, lanes: Sequence[int]) -> list[Scores]:
+        """The scores of lanes, with those of intervals if rows are held out to calibrate them."""
+        test, y_scale = self.splits.test.of_lanes(lanes), self.splits.y_scale[lanes]
+        if self.splits.held_out is None:
+            return score(predicted, test, y_scale)
+        on_test, on_held_out = predicted.split(test.y.shape[1])
+        held_out = self.splits.held_out.of_lanes(lanes)
+        of_intervals = interval_scores((on_test, on_held_out), (test, held_out), y_scale)
+        both = zip(score(on_test, test, y_scale), of_intervals, strict=True)
+        return [scores | intervals for scores, intervals in both]
 
 
 @lru_cache(maxsize=1)  # a process trains many runs on one table
@@ -232,5 +250,11 @@ def check_data(data: DataSettings, data_dir: Path | None, splits: Sequence[int])
         raise UserError(
             f"data.slices = {data.slices}: more than the {fewest} training rows of {data.name}; "
             "lower it"
+        )
+    held_out = min(round((data.held_out or 1) * len(table.splits[n].train)) for n in splits)
+    if held_out < conformal.FEWEST:
+        raise UserError(
+            f"data.uncertainty needs {conformal.FEWEST} held-out rows of {data.name}, and a split "
+            f"has {held_out}: raise data.validation, or leave uncertainty out"
         )
     return table

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
 from vcl_radial.likelihoods.mixture import Mixture
-from vcl_radial.metrics import METRICS
-from vcl_radial.metrics.rows import Predictions
+from vcl_radial.metrics import METRICS, conformal
+from vcl_radial.metrics.rows import Intervals, Predictions
 from vcl_radial.training.lane_data import LaneData
 
 Scores = dict[str, float]
@@ -37,6 +39,45 @@ def score(predicted: Mixture, test: LaneData, y_scale: Tensor) -> list[Scores]:
         if metric.of == "rows" and metric.function
     }
     return [dict(zip(values, lane, strict=True)) for lane in zip(*values.values(), strict=True)]
+
+
+def interval_scores(
+    predicted: Sequence[Mixture], rows: Sequence[LaneData], y_scale: Tensor
+) -> list[Scores]:
+    """The scores of each lane's 90 % intervals, in the original units.
+
+    Args:
+        predicted: predictive distributions of the test rows and of the held-out rows,
+            `[T, R, n]` each.
+        rows: the standardised test rows and held-out rows; the latter calibrate intervals.
+        y_scale: size of a standardised unit in original units, `[R]`.
+    """
+    scores = []
+    for k, unit in enumerate(y_scale.tolist()):
+        (on_test, y), (on_held_out, held_out_y) = (
+            (_lane(q, k).split(int(data.points[k]))[0], data.y[k, : data.points[k]].double())
+            for q, data in zip(predicted, rows, strict=True)
+        )
+        mean, spread = on_test.moments()
+        lower, upper = on_test.interval(conformal.COVERAGE)
+        held_out_lower, held_out_upper = on_held_out.interval(conformal.COVERAGE)
+        intervals = Intervals(
+            y=unit * y,
+            mean=unit * mean[0],
+            spread=unit * spread[0],
+            lower=unit * lower[0],
+            upper=unit * upper[0],
+            limit=unit
+            * conformal.limit_of_intervals(held_out_lower[0], held_out_upper[0], held_out_y),
+        )
+        scores.append(
+            {
+                name: metric.function(intervals)
+                for name, metric in METRICS.items()
+                if metric.of == "intervals" and metric.function
+            }
+        )
+    return scores
 
 
 def _lane(predicted: Mixture, k: int) -> Mixture:

@@ -49,6 +49,14 @@ _CHOSEN: Final = (
     "of each split's own training rows."
 )
 
+_INTERVALS: Final = (
+    "The central 90 % interval of the mixture over weight samples, and the split-conformal one, "
+    "which is wider or narrower by a length that training rows calibrate which no run learns from: "
+    "it covers 90 % of new rows whatever the model, up to the chance of the rows. Widths are in "
+    "units of the target. A row is surer where its predictive standard deviation is smaller. Mean "
+    "± standard error over splits."
+)
+
 _RESULTS: Final = ("set", "method", "setting", "split", "slice", "metric", "value")
 """Columns of results.csv."""
 
@@ -63,13 +71,16 @@ def report(finished: Sequence[FinishedRun]) -> list[Section]:
     names = {"part": "set", "seed": "split", "after": "slice"}
     results = scores.assign(setting=setting).rename(columns=names)[[*_RESULTS, *carried]]
     files = {"results.csv": results.to_csv(index=False)}
+    is_of_interval = scores["metric"].isin(tables.INTERVALS)
+    intervals, scores = _intervals(scores[is_of_interval]), scores[~is_of_interval]
     if scores["after"].max() > 0:
-        return [_in_sequence(scores, files), settings(finished)]
+        return shown([_in_sequence(scores, files), intervals, settings(finished)])
     means = scores_means(scores)
     parts = [
         _at_once(means, files),
         _difference(scores),
         _beside_the_papers(means),
+        intervals,
         _chosen(results),
         settings(finished),
     ]
@@ -120,6 +131,12 @@ def _difference(scores: pd.DataFrame) -> Section | None:
         return None
     table = difference_table(gaps, ("set", "score"), unit="")
     return Section(f"{RADIAL} minus {GAUSSIAN}", [Text(_PAIRED), table])
+
+
+def _intervals(scores: pd.DataFrame) -> Section | None:
+    if scores.empty:
+        return None
+    return Section("What it does not know", [Text(_INTERVALS), tables.interval_table(scores)])
 
 
 def _beside_the_papers(means: pd.DataFrame) -> Section | None:

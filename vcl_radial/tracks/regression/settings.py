@@ -29,6 +29,8 @@ class DataSettings(Settings):
         splits: number of random splits of the table.
         validation: the share of a split's training rows on which settings are chosen.
         slices: number of slices of input space, learned in turn; None for all rows at once.
+        uncertainty: whether 90 % intervals are scored; no run then trains on the share
+            `validation` of the training rows, which calibrates them. By default no.
         checksum: checksum of the files; a command fills it in.
     """
 
@@ -38,6 +40,7 @@ class DataSettings(Settings):
     splits: Count | None = None
     validation: Annotated[float, Field(gt=0, lt=1)] = 0.2
     slices: Count | None = None
+    uncertainty: bool | None = None
     checksum: str | None = None
 
     @model_validator(mode="after")
@@ -49,6 +52,11 @@ class DataSettings(Settings):
         if (self.table is None) != (self.splits is None):
             raise ValueError("data: splits are those of a table; a set brings its own")
         return self
+
+    @property
+    def held_out(self) -> float | None:
+        """The share of the training rows that calibrates intervals; None if none are scored."""
+        return self.validation if self.uncertainty else None
 
     @property
     def name(self) -> str:
@@ -129,6 +137,15 @@ class Run(MethodRun):
 
     data: DataSettings
     recipe: Recipe
+
+    @model_validator(mode="after")
+    def _intervals_of_test_rows(self) -> Run:
+        if self.data.uncertainty and self.evaluate_on == "validation":
+            raise ValueError(
+                "data.uncertainty: calibrates intervals on validation rows and cannot score them "
+                "too; leave it out, or set evaluate_on = 'test'"
+            )
+        return self
 
     @property
     def is_lane(self) -> bool:

@@ -26,12 +26,21 @@ class LaneSplits:
         splits: split of each lane.
         validation: share of the training rows to hold out and score on, in place of the test rows;
             None to score on the test rows.
+        held_out: share of the training rows to hold out beside the test rows, for the calibration
+            of intervals; None to train on all of them.
+
+    Attributes:
+        held_out: the rows that are held out, standardised; None if there are none.
     """
 
     def __init__(
-        self, data: RegressionData, splits: Sequence[int], validation: float | None = None
+        self,
+        data: RegressionData,
+        splits: Sequence[int],
+        validation: float | None = None,
+        held_out: float | None = None,
     ) -> None:
-        parts = [_part(data.splits[split], split, validation) for split in splits]
+        parts = [_part(data.splits[split], split, validation or held_out) for split in splits]
         scalers = [Standardiser.of(data.x[part.train], data.y[part.train]) for part in parts]
         self.scalers: Sequence[Standardiser] = scalers
 
@@ -45,7 +54,11 @@ class LaneSplits:
 
         self.train = lanes([part.train for part in parts])
         self.test = lanes([part.test for part in parts])
-        for part in (self.train, self.test):
+        self.held_out: LaneData | None = None
+        if held_out is not None:
+            self.held_out = self.test
+            self.test = lanes([data.splits[split].test for split in splits])
+        for part in (self.train, self.test, *([] if self.held_out is None else [self.held_out])):
             check_inputs(part.x.flatten(0, 1), f"{data.name}, standardised,")
         self.y_scale = torch.stack([scaler.y_scale for scaler in scalers])
 

@@ -13,9 +13,13 @@ from vcl_radial.reporting.figures.differences import corrected, paired
 from vcl_radial.reporting.figures.tables import cell_of
 from vcl_radial.reporting.figures.tables import column as score_column
 from vcl_radial.reporting.mean_table import Value, Values, mean_table
+from vcl_radial.reporting.scores import at_the_end
 
 OVERLAP = 1 / 9
 """Test rows over training rows of a split."""
+
+INTERVALS = tuple(name for name, metric in METRICS.items() if metric.of == "intervals")
+"""The metrics of intervals, in the order of tables."""
 
 _SMALL_UNITS = {"naval": 4, "kin8nm": 3}
 """Sets whose RMSE needs more decimals."""
@@ -97,6 +101,23 @@ def gap_table(gaps: pd.DataFrame, metric: str) -> Table:
     heads: list[Column | str] = [Column("set, method", is_text=True), *headings.values()]
     heads += [score_column("carried_bytes")] if carried else []
     return Table(heads, body, METRICS[metric].heading)
+
+
+def interval_table(scores: pd.DataFrame) -> Table:
+    """Scores of intervals after the last slice, with a row for each set and method."""
+    ends = at_the_end(scores)
+    in_slices = ends["after"].gt(0).any()
+    body: list[list[Cell | str]] = []
+    for (name, method, after), group in ends.groupby(["part", "method", "after"], sort=False):
+        by_metric = {str(m): rows["value"] for m, rows in group.groupby("metric", sort=False)}
+        cells = [
+            mean_cell(*mean_and_standard_error(by_metric[m]), decimals(str(name), m))
+            for m in INTERVALS
+        ]
+        learnt = ["in sequence" if after else "all rows at once"] if in_slices else []
+        body.append([", ".join([str(name), str(method), *learnt]), *cells])
+    heads = [METRICS[metric].heading for metric in INTERVALS]
+    return Table([Column("set, method", is_text=True), *heads], body)
 
 
 def decimals(name: str, metric: str) -> int:

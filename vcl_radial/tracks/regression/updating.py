@@ -35,17 +35,17 @@ class UpdatedSplits:
         scaler: the standardiser of the model.
         x: raw inputs `[n, d]`.
         y: targets `[n]`.
-        test: the test rows, standardised.
+        of_parent: the split of the model, for the rows that score it.
         learnt: number of slices that the model has learnt.
     """
 
     def __init__(
-        self, scaler: Standardiser, x: Tensor, y: Tensor, test: LaneData, learnt: int
+        self, scaler: Standardiser, x: Tensor, y: Tensor, of_parent: LaneSplits, learnt: int
     ) -> None:
         self.scalers, self.y_scale = [scaler], scaler.y_scale[None]
         self.train = LaneData.of([(scaler.inputs(x), scaler.targets(y))])
         check_inputs(self.train.x[0], "the new rows, standardised,")
-        self.test, self._learnt = test, learnt
+        self.test, self.held_out, self._learnt = of_parent.test, of_parent.held_out, learnt
 
     def in_slices(self, count: int | None) -> list[LaneData]:
         """The new rows as the last slice; the earlier ones are not trained again."""
@@ -64,7 +64,7 @@ def updated_runs(run: Run, data_dir: Path | None, report: Callable[[int, Step], 
     card, state = parent_of(run)
     x, y = new_rows(card, Path(link.data), link.checksum)
     scaler, learnt = Standardiser(**state["standardiser"]), len(card["tasks"])
-    splits = UpdatedSplits(scaler, x, y, _test_rows(run, data_dir), learnt)
+    splits = UpdatedSplits(scaler, x, y, _splits(run, data_dir), learnt)
     columns = tuple((name, texts and tuple(texts)) for name, texts in card["columns"])
     table = RegressionData(
         run.data.name, x, y, (), card["hidden"][0], columns=columns, target=card["target"]
@@ -116,8 +116,8 @@ def new_rows(
     return x, y
 
 
-def _test_rows(run: Run, data_dir: Path | None) -> LaneData:
-    """The rows on which the split of the model is scored, standardised."""
+def _splits(run: Run, data_dir: Path | None) -> LaneSplits:
+    """The split of the model, whose rows score it."""
     try:
         changed = files.checksum(run.data, data_dir) != run.data.checksum
         table = load_data_once(run.data, data_dir)
@@ -126,7 +126,7 @@ def _test_rows(run: Run, data_dir: Path | None) -> LaneData:
     if changed:
         raise DataError("has changed since the model was trained on it", at=run.data.name)
     validation = run.data.validation if run.evaluate_on == "validation" else None
-    return LaneSplits(table, [run.seed], validation).test
+    return LaneSplits(table, [run.seed], validation, run.data.held_out)
 
 
 def _scores(folder: Path) -> dict[int, Scores]:
