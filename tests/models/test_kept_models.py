@@ -8,10 +8,12 @@ import pandas as pd
 import pytest
 import torch
 from failing import data_fails, fails
+from safetensors.torch import load_file
 from tiny_runs import MULTI_HEAD, SINGLE_HEAD, carried_out, tiny_run
 
 import vcl_radial as vr
 from vcl_radial.data.streams import load_dataset
+from vcl_radial.methods.carried import tensor_digest
 from vcl_radial.models import format as files
 from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.execute import execute
@@ -54,6 +56,44 @@ def test_the_files_are_those_of_the_card_and_equal_tensors_are_stored_once(tmp_p
     assert torch.equal(back["a"], back["b"][0][1])
     assert back["a"].data_ptr() != back["b"][0][1].data_ptr()
     assert (tmp_path / files.TENSORS).stat().st_size < 200
+
+
+def test_a_symmetric_matrix_takes_half_the_bytes_and_keeps_every_bit(tmp_path):
+    root = torch.randn(50, 50).double()
+    symmetric = root @ root.T
+    symmetric = symmetric.tril() + symmetric.tril(-1).T
+    asymmetric = symmetric.clone()
+    asymmetric[3, 4], asymmetric[4, 3] = 0.0, -0.0
+    state = {"P": symmetric, "again": [symmetric], "root": root, "almost": asymmetric}
+    state |= {"one": torch.ones(1, 1), "half": symmetric.bfloat16()}
+    for name, content in files.encode(state, {}).items():
+        (tmp_path / name).write_bytes(content)
+    _, restored = files.decode(tmp_path)
+    restored["again"] = restored["again"][0]
+    for name, tensor in (state | {"again": symmetric}).items():
+        assert tensor_digest(restored[name]) == tensor_digest(tensor)
+    stored = load_file(tmp_path / files.TENSORS)
+    sizes = {name: tensor.numel() for name, tensor in stored.items()}
+    assert sizes == {"P": 1275, "root": 2500, "almost": 2500, "one": 1, "half": 1275}
+
+
+def test_an_exact_head_is_kept_as_a_triangle_and_older_files_are_read(tmp_path, monkeypatch):
+    path = kept(tmp_path, "bayes-linear", SINGLE_HEAD, **{"options.units": 30})
+    x = load_dataset("digits").test_x[:20]
+    probs = vr.load(path).predict(x)
+    (precision,) = (
+        tensor for name, tensor in load_file(path / files.TENSORS).items() if "precision" in name
+    )
+    assert precision.shape == (31 * 32 // 2,)
+    card, state = files.decode(path)
+    about = {key: value for key, value in card.items() if key not in ("format", "checksum")}
+    monkeypatch.setattr(files, "VERSION", 1)
+    monkeypatch.setattr(files, "_is_symmetric", lambda matrix: False)
+    for name, content in files.encode(state, about).items():
+        (path / name).write_bytes(content)
+    monkeypatch.undo()
+    assert json.loads((path / files.CARD).read_text())["format"] == 1
+    assert torch.equal(vr.load(path).predict(x), probs)
 
 
 def test_uncertainty_adds_up_and_probabilities_sum_to_one(tmp_path):

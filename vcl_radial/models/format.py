@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,8 +19,9 @@ if TYPE_CHECKING:
 CARD, TENSORS = "model.json", "model.safetensors"
 """The two files of a kept model in the folder of its run."""
 
-VERSION = 1
-"""The version of the format. Older versions are read; a newer one is refused."""
+VERSION = 2
+"""The version of the format. Older versions are read; a newer one is refused. 2: symmetric matrices
+are stored as triangles."""
 
 POINTS = ("buffer", "coreset")
 """Keys of a state that hold training points."""
@@ -50,7 +52,8 @@ def without_points(state: Any) -> Any:
 def encode(state: Mapping[str, Any], card: Mapping[str, Any]) -> dict[str, bytes]:
     """The contents of the two files by name, the card last.
 
-    Equal tensors are stored once, such as the anchor of a penalty and the weights.
+    Equal tensors are stored once, such as the anchor of a penalty and the weights. Of a symmetric
+    matrix `[D, D]` the lower triangle is stored, D (D + 1) / 2 numbers, without a change of a bit.
 
     Args:
         state: a nest of dictionaries, lists and tuples of tensors and plain values.
@@ -157,10 +160,11 @@ def _flattened(value: Any, path: str, tensors: dict[str, Tensor], names: dict[by
     if isinstance(value, _PLAIN):
         return value
     if isinstance(value, torch.Tensor):
-        name = names.setdefault(tensor_digest(value), path)
+        name, plain = names.setdefault(tensor_digest(value), path), value.detach().cpu()
+        is_symmetric = _is_symmetric(plain)
         if name == path:
-            tensors[path] = value.detach().cpu().contiguous().clone()
-        return {"tensor": name}
+            tensors[path] = _triangle(plain) if is_symmetric else plain.contiguous().clone()
+        return {"symmetric" if is_symmetric else "tensor": name}
     if isinstance(value, Mapping):
         return {
             "dict": [
@@ -181,7 +185,43 @@ def _restored(node: Any, tensors: Mapping[str, Tensor]) -> Any:
     ((kind, value),) = node.items()
     if kind == "tensor":
         return tensors[value].clone()  # training in place must not reach an equal one
+    if kind == "symmetric":
+        return _square(tensors[value])
     if kind == "dict":
         return {key: _restored(item, tensors) for key, item in value}
     items = [_restored(item, tensors) for item in value]
     return tuple(items) if kind == "tuple" else items
+
+
+def _is_symmetric(matrix: Tensor) -> bool:
+    """Whether a tensor is a square matrix that its lower triangle determines to the bit."""
+    from vcl_radial.methods.carried import tensor_digest
+
+    if matrix.dim() != 2 or len({*matrix.shape}) > 1 or len(matrix) < 2:
+        return False
+    # Not by `==`, for which 0 and -0 are equal.
+    return tensor_digest(matrix) == tensor_digest(matrix.T)
+
+
+def _triangle(matrix: Tensor) -> Tensor:
+    """The lower triangle of `[D, D]`, row by row, `[D (D + 1) / 2]`."""
+    import torch
+
+    return torch.cat([row[: number + 1] for number, row in enumerate(matrix)])
+
+
+def _square(triangle: Tensor) -> Tensor:
+    """The symmetric matrix `[D, D]` of a lower triangle.
+
+    Raises:
+        RuntimeError: no triangle has so many numbers.
+    """
+    import torch
+
+    size = (math.isqrt(8 * len(triangle) + 1) - 1) // 2
+    rows = torch.split(triangle, [*range(1, size + 1)])
+    matrix = triangle.new_empty(size, size)
+    for number, row in enumerate(rows):
+        matrix[number, : number + 1] = row
+        matrix[: number + 1, number] = row
+    return matrix
