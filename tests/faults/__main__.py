@@ -31,7 +31,14 @@ def main() -> int:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
     parser = argparse.ArgumentParser(prog="python tests/faults", description=__doc__)
     parser.add_argument("--to", type=Path, metavar="FILE", help="write a page in Markdown")
-    parser.add_argument("--only", nargs="+", choices=names, metavar="NAME", default=names)
+    parser.add_argument(
+        "--only",
+        nargs="+",
+        choices=names,
+        metavar="NAME",
+        default=names,
+        help="kinds of faults; rows of others stay on the page",
+    )
     parser.add_argument("--seed", type=int, default=0, help="of all that is random (default: 0)")
     parser.add_argument(
         "--moments", type=int, default=30, help="of each kind of kill; the others go with it"
@@ -42,7 +49,7 @@ def main() -> int:
         parser.exit(2, "python tests/faults: needs Linux, whose /proc tells of processes\n")
 
     from children import cpu_of_ended, prepare
-    from page import page, where_from
+    from page import Kept, page, where_from
 
     from vcl_radial.runs.folder import write_atomically
 
@@ -62,7 +69,9 @@ def main() -> int:
                 worker.terminate()
             raise
     if options.to is not None:
-        write_atomically(options.to, page(rows, behind, time.monotonic() - started, cpu_of_ended()))
+        earlier = options.to.read_text(encoding="utf-8") if options.to.exists() else ""
+        figures = rows, behind, time.monotonic() - started, cpu_of_ended()
+        write_atomically(options.to, page(*figures, Kept.of(earlier, options.only)))
     lost = sum(len(row.lost) for row in rows)
     print(f"{sum(row.cases for row in rows):,} cases, {lost} lost")
     return int(lost > 0)

@@ -1,13 +1,17 @@
 """The page of what was tried and what held."""
 
 import platform
+import re
 import shlex
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 
 from work import RESULTS
+
+_CASES, _HELD = -4, -3
+"""Columns of a line of the table, split at its bars."""
 
 _PACKAGES = ("torch", "avalanche-lib", "numpy", "pandas", "optuna", "hypothesis")
 
@@ -40,16 +44,57 @@ class Row:
         return self.cases - len(self.lost)
 
 
-def page(rows: Sequence[Row], behind: Sequence[str], seconds: float, cpu: float) -> str:
-    """The page as Markdown.
+@dataclass(frozen=True)
+class Kept:
+    """Parts of an earlier page, as text.
+
+    Attributes:
+        rows: lines of the table by kind.
+        lost: lines of what was lost.
+        origins: where the figures came from.
+    """
+
+    rows: Mapping[str, str]
+    lost: Sequence[str] = ()
+    origins: str = ""
+
+    @classmethod
+    def of(cls, text: str, renewed: Collection[str]) -> "Kept":
+        """What stays of a page when some kinds are renewed."""
+        lines = text.splitlines()
+        named = {m[1]: line for line in lines if (m := re.search(r"\(`([\w-]+)`\) \|", line))}
+        lost = [
+            line for line in lines if (m := re.match(r"- `([\w-]+)`: ", line)) and m[1] in named
+        ]
+        return cls(
+            {name: line for name, line in named.items() if name not in renewed},
+            [line for line in lost if line.split("`")[1] not in renewed],
+            "".join(re.findall(r"<details>.*?</details>\n", text, re.DOTALL)),
+        )
+
+    def count(self, column: int) -> int:
+        """The sum of a column of numbers; a kind that was skipped has none."""
+        cells = (line.rsplit("|")[column].strip().replace(",", "") for line in self.rows.values())
+        return sum(int(cell) for cell in cells if cell.isdigit())
+
+
+def page(
+    rows: Sequence[Row], behind: Sequence[str], seconds: float, cpu: float, kept: Kept | None = None
+) -> str:
+    """The page as Markdown, in the order of the kinds.
 
     Args:
         rows: of the kinds.
         behind: where the figures came from: `where_from` before the first case.
         seconds: that all took.
         cpu: of processor time that it used.
+        kept: the rows of other kinds on an earlier page.
     """
-    cases, held = sum(row.cases for row in rows), sum(row.held for row in rows)
+    from kinds import KINDS
+
+    kept = kept or Kept({})
+    cases = sum(row.cases for row in rows) + kept.count(_CASES)
+    held = sum(row.held for row in rows) + kept.count(_HELD)
     lines = [
         "# What happens when something goes wrong",
         "",
@@ -66,24 +111,28 @@ def page(rows: Sequence[Row], behind: Sequence[str], seconds: float, cpu: float)
         "| fault | must hold | cases | held | seconds |",
         "|---|---|--:|--:|--:|",
     ]
+    in_table = {**kept.rows}
     for row in rows:
         held_text = row.skipped or f"{row.held:,}"
-        lines.append(
+        in_table[row.name] = (
             f"| {row.title} (`{row.name}`) | {row.must} | {row.cases:,} | {held_text} | "
             f"{row.seconds:,.0f} |"
         )
-    if any(row.lost for row in rows):
-        lines += ["", "## What was lost", ""]
+    lines += [in_table[kind.name] for kind in KINDS if kind.name in in_table]
+    if kept.lost or any(row.lost for row in rows):
+        lines += ["", "## What was lost", "", *kept.lost]
         lines += [f"- `{row.name}`: {_quoted(fault)}" for row in rows for fault in row.lost[:10]]
         lines += [
             f"- `{row.name}`: and {len(row.lost) - 10} more" for row in rows if len(row.lost) > 10
         ]
-    lines += ["", "<details>", "<summary>Where these figures came from</summary>", "", *behind]
+    names = ", ".join(f"`{row.name}`" for row in rows)
+    figures = f"the figures of {names}" if kept.rows else "these figures"
+    lines += ["", "<details>", f"<summary>Where {figures} came from</summary>", "", *behind]
     lines += [
         f"- {seconds / 60:.0f} minutes by the clock, as the seconds in the table are, with kinds "
         f"side by side; {cpu / 60:.0f} minutes of processor time",
     ]
-    return "\n".join([*lines, "", "</details>", ""])
+    return "\n".join([*lines, "", "</details>", ""]) + (f"\n{kept.origins}" if kept.rows else "")
 
 
 def _quoted(words: str) -> str:

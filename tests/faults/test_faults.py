@@ -114,3 +114,22 @@ def test_a_tensor_is_changed_wherever_it_lies():
     assert state["c"][1][0].tolist() == [0.0, 0.0, 0.0]
     assert _with(state, paths[0], lambda x: _ABSENT, more=False)["a"] == {}
     assert len(_with(state, paths[1], lambda x: x, more=True)["c"][1]) == 3
+
+
+def test_a_page_keeps_the_rows_of_kinds_that_are_not_renewed():
+    from page import Kept, Row, page
+
+    def row(name, cases, lost=()):
+        return Row(name, name, "hold", cases, lost, None, 1.0)
+
+    old = page([row("clock", 1200), row("twice", 3, ["half of it"])], ["- before"], 1, 1)
+    assert "**Answer.** Yes: 1,202 of 1,203 cases held." in old
+    assert page([row("clock", 5)], ["- now"], 1, 1, Kept.of("", ["clock"])).count("<details>") == 1
+    new = page([row("clock", 5)], ["- now"], 1, 1, Kept.of(old, ["clock"]))
+    assert "**Answer.** Yes: 7 of 8 cases held." in new
+    assert [line.split("`")[1] for line in new.splitlines() if "`) |" in line] == ["clock", "twice"]
+    assert "half of it" in new
+    assert new.index("- now") < new.index("- before")
+    both = page([row("twice", 3)], ["- last"], 1, 1, Kept.of(new, ["twice"]))
+    assert "**Answer.** No: 8 of 8 cases held." in both
+    assert "half of it" not in both
