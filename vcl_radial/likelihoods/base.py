@@ -44,6 +44,10 @@ class Likelihood(ABC):
         """Outputs `[..., B, C]` as logits of classes, for methods that use logits in training."""
         return outputs
 
+    def log_probabilities(self, outputs: Tensor) -> Tensor:
+        """Log-probabilities of classes from outputs `[..., B, C]`, of the same shape; nats."""
+        return self.logits(outputs).log_softmax(-1)
+
     @abstractmethod
     def mean_output(self, outputs: Tensor) -> Tensor:
         """The mean output of the samples `[S, B, C]`, shape `[B, C]`."""
@@ -121,7 +125,7 @@ class Categorical(Likelihood):
 
     def mean_output(self, outputs: Tensor) -> Tensor:
         """The log of the mean probability over the samples, nats."""
-        return outputs.log_softmax(-1).logsumexp(0) - math.log(len(outputs))
+        return self.log_probabilities(outputs).logsumexp(0) - math.log(len(outputs))
 
     def predictive(self, outputs: Tensor) -> Tensor:
         """The log-predictive log 1/S sum_s softmax(f_s), `[B, C]` in nats."""
@@ -129,7 +133,7 @@ class Categorical(Likelihood):
 
     def prediction(self, outputs: Tensor) -> tuple[Tensor, Tensor]:
         """The log-predictive, and its spread over the draws."""
-        return _prediction(outputs.log_softmax(-1))
+        return _prediction(self.log_probabilities(outputs))
 
     def hessian_root(self, outputs: Tensor, targets: Tensor) -> list[Tensor]:
         """S with S S' = diag(p) - p p'; its column c is sqrt(p_c) (p - e_c)."""
@@ -175,14 +179,6 @@ class OneHot(Categorical):
     def logits(self, outputs: Tensor) -> Tensor:
         """The logits f / (s v)."""
         return outputs / (self.scale * self.variance)
-
-    def mean_output(self, outputs: Tensor) -> Tensor:
-        """The log of the mean probability over the samples, nats."""
-        return super().mean_output(self.logits(outputs))
-
-    def prediction(self, outputs: Tensor) -> tuple[Tensor, Tensor]:
-        """The log-predictive, and its spread over the draws."""
-        return super().prediction(self.logits(outputs))
 
     def hessian_root(self, outputs: Tensor, targets: Tensor) -> list[Tensor]:
         """Column c is e_c / (s sqrt(v)), whatever the outputs."""

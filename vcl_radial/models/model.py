@@ -257,7 +257,7 @@ class Model:
 
     def log_probabilities(self, outputs: Tensor) -> Tensor:
         """Log-probabilities of classes `[S, N, C]` from the network's outputs under draws."""
-        return self.method.likelihood.logits(outputs).log_softmax(-1)
+        return self.method.likelihood.log_probabilities(outputs)
 
     def inputs(self, x: Any) -> Tensor:
         """The raw inputs `[N, ...]` as the network takes them.

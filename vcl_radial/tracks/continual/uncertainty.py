@@ -137,7 +137,7 @@ class UncertaintyScores:
             for batch in torch.split(x, eval_batch(self.stream)):
                 with method.using(method.predictor(number)):
                     outputs = method.draws(batch, number or 0)
-                parts.append(method.likelihood.logits(outputs).log_softmax(-1))
+                parts.append(method.likelihood.log_probabilities(outputs))
             by_head.append(torch.cat(parts, 1))
         draws = torch.stack(by_head)  # [H, S, B, C]
         log_probs = draws.logsumexp(1) - math.log(draws.shape[1])
