@@ -124,7 +124,7 @@ def test_what_cannot_be_scored_is_refused_before_training():
     with fails("stream.ood", "digits"):
         of_run(StreamSettings(dataset="digits", ood="digits"), whole, "test", None)
     with fails("stream.ood", "[8, 4]", "[64]"):
-        inputs_of(f"{__name__}:small", whole, None)
+        inputs_of(StreamSettings(dataset="digits", ood=f"{__name__}:small"), whole, None)
 
 
 def test_a_report_without_such_scores_has_no_section():

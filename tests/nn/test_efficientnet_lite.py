@@ -67,6 +67,26 @@ def test_a_channel_of_a_depthwise_convolution_sees_no_other():
     assert changed[0].nonzero().tolist() == [[5]]
 
 
+def test_batch_norms_that_are_folded_into_convolutions_leave_every_map():
+    """Also with means, variances, scales and shifts of their own."""
+    plain, images = network(), torch.randn(2, 3, 33, 40)
+    norms = [module for module in plain.modules() if isinstance(module, nn.BatchNorm2d)]
+    for norm in norms:
+        for tensor, low, high in (
+            (norm.running_mean, -0.2, 0.2),
+            (norm.running_var, 0.5, 2),
+            (norm.weight.data, 0.5, 2),
+            (norm.bias.data, -0.2, 0.2),
+        ):
+            tensor.uniform_(low, high)
+    with torch.no_grad():
+        before = plain.maps(images, range(BLOCKS + 1))
+        fused = plain.fused()
+        assert not [module for module in fused.modules() if isinstance(module, nn.BatchNorm2d)]
+        for old, new in zip(before, fused.maps(images, range(BLOCKS + 1)), strict=True):
+            torch.testing.assert_close(new, old, rtol=1e-3, atol=1e-4)
+
+
 @pytest.fixture(scope="module")
 def trained():
     from vcl_radial.data.backbones import PACKAGE, weights_file

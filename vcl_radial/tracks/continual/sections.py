@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from vcl_radial.data.backbones import PRETRAINING
 from vcl_radial.metrics import mean_and_standard_error
 from vcl_radial.reporting import figures, sections
 from vcl_radial.reporting.blocks import Column, Figure, Section, Table, Text, with_spread
@@ -37,7 +39,7 @@ def report(finished: Sequence[FinishedRun]) -> list[Section]:
         names = [f"task {number}" for number in range(1, len(names) + 1)]
     return sections.shown(
         [
-            sections.leaderboard(scores, by_run, names),
+            _with_pretraining(sections.leaderboard(scores, by_run, names), finished),
             sections.against_first(scores),
             sections.curves(scores),
             sections.matrices(scores, names),
@@ -49,6 +51,19 @@ def report(finished: Sequence[FinishedRun]) -> list[Section]:
             sections.settings(finished),
         ]
     )
+
+
+def _with_pretraining(section: Section, finished: Sequence[FinishedRun]) -> Section:
+    """The section, which states the licence and the training of a network that gave the inputs."""
+    stream = finished[0].spec.stream
+    if (name := stream.get("features")) not in PRETRAINING:
+        return section
+    layers = ", ".join(map(str, stream["feature_layers"]))
+    note = Text(
+        f"Inputs are features of {name} ({PRETRAINING[name]}): layers {layers}, "
+        f"{stream['feature_size']} pixels, {stream['feature_pool']}x{stream['feature_pool']} cells."
+    )
+    return replace(section, blocks=[*section.blocks, note])
 
 
 def _layers(finished: Sequence[FinishedRun]) -> Section | None:

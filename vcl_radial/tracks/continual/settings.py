@@ -17,11 +17,13 @@ from pydantic import (
 
 from vcl_radial.config import outside
 from vcl_radial.config.ranges import Count, CountOrZero, Positive, ShareBelowOne
+from vcl_radial.data.backbones import LAYERS, POOL, PRETRAINING, SIZE, check_choices
 from vcl_radial.data.data_files import (
-    FOLDER_DATASETS,
+    BACKBONE_KEYS,
     IMAGE_KEYS,
     STREAM_KEYS,
     TEST_SHARE,
+    UNCHECKED_DATASETS,
     folder_name,
     user_images,
 )
@@ -40,7 +42,7 @@ from vcl_radial.tracks.recipe import MethodRecipe, MethodRun, one_of
 
 IMAGE_FOLDER = "image-folder"
 
-OTHER_DATASETS = ("fashion-mnist", "mnist", "notmnist-small", "digits", "glyphs")
+OTHER_DATASETS = ("fashion-mnist", "mnist", "notmnist-small", "cifar10", "digits", "glyphs")
 """Data sets with a known place."""
 
 NETWORKS = ("mlp", "convnet", "resnet")
@@ -64,7 +66,11 @@ class StreamSettings(Settings):
         test_share: share of each class's images for testing, if an image folder has no test part.
         test_seed: seed of the test part, separate from the seed of the validation part: searches
             that hold out different validation images must not see a different test part.
-        features: an .npz file with the arrays `train` and `test`, whose rows replace the images.
+        features: an .npz file with the arrays `train` and `test`, whose rows replace the images, or
+            a network of `vcl_radial.data.backbones.PRETRAINING` that computes them.
+        feature_size: pixels along both edges of that network's inputs.
+        feature_layers: layers of that network, see `vcl_radial.data.pretrained`.
+        feature_pool: cells along both edges of a layer's map.
         uncertainty: whether prediction sets and uncertainties are scored after every task
             (`vcl_radial.tracks.continual.uncertainty`); by default no.
         ood: a data set with images of the same size, which uncertainties should tell from the
@@ -86,6 +92,9 @@ class StreamSettings(Settings):
     test_share: Annotated[float, Field(gt=0, lt=1)] = TEST_SHARE
     test_seed: CountOrZero = 0
     features: str | None = None
+    feature_size: Count | None = None
+    feature_layers: list[CountOrZero] | None = None
+    feature_pool: Count | None = None
     uncertainty: bool | None = None
     ood: Annotated[str, one_of(*OTHER_DATASETS, what="function")] | None = None
     checksum: str | None = None
@@ -99,6 +108,30 @@ class StreamSettings(Settings):
             raise ValueError(f"this key is for stream.dataset = {IMAGE_FOLDER!r} only")
         return value
 
+    @model_validator(mode="before")
+    @classmethod
+    def _with_defaults_of_features(cls, table: Any) -> Any:
+        # Written out, so that a run's digest does not depend on later defaults.
+        if isinstance(table, dict) and table.get("features") in PRETRAINING:
+            defaults = {"size": SIZE, "layers": [*LAYERS], "pool": POOL}
+            return {f"feature_{key}": value for key, value in defaults.items()} | table
+        return table
+
+    @model_validator(mode="after")
+    def _features_fit(self) -> StreamSettings:
+        if self.backbone is None:
+            for key in BACKBONE_KEYS:
+                if getattr(self, key) is not None:
+                    known = " or ".join(map(repr, PRETRAINING))
+                    raise ValueError(f"{key} is for stream.features = {known} only")
+            return self
+        size, layers, pool = (getattr(self, key) for key in BACKBONE_KEYS)
+        try:
+            check_choices(size, layers, pool, prefix="feature_")
+        except UserError as error:
+            raise ValueError(str(error)) from None
+        return self
+
     @field_validator("class_order", mode="before")
     @classmethod
     def _list_or_seed(cls, value: Any) -> Any:
@@ -110,6 +143,11 @@ class StreamSettings(Settings):
     def varies_with_seed(self) -> bool:
         """Whether the tasks depend on the run's seed."""
         return self.class_order == "seed"
+
+    @property
+    def backbone(self) -> str | None:
+        """The network whose features replace the images; None for images, or rows of a file."""
+        return self.features if self.features in PRETRAINING else None
 
     @property
     def trained_tasks(self) -> int:
@@ -310,14 +348,16 @@ class Run(MethodRun):
         filled: dict[str, Any] = {"data_name": folder_name(settings.dataset, data_dir)}
         if settings.dataset == IMAGE_FOLDER and settings.kind == "split":
             filled["tasks"] = self._tasks_of_folder(data_dir)
-        user_data = settings.dataset in FOLDER_DATASETS or outside.is_named(settings.dataset)
-        if user_data or settings.features is not None:
+        user_data = settings.dataset in UNCHECKED_DATASETS or outside.is_named(settings.dataset)
+        if user_data or (settings.features is not None and settings.backbone is None):
             if settings.image_size is not None:
                 files, size = user_images(data_dir), settings.image_size
                 check_memory(files.root, len(files), size, size)
             from vcl_radial.data.streams import checksum  # takes seconds to import
 
-            keys = settings.model_dump(include={*STREAM_KEYS}, exclude_none=True)
+            # A network's features follow from the images, its weights and its settings.
+            of_file = {*STREAM_KEYS} - ({"features"} if settings.backbone else set())
+            keys = settings.model_dump(include=of_file, exclude_none=True)
             filled["checksum"] = checksum(settings.dataset, data_dir, **keys)
         return filled
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from vcl_radial.data.backbones import PRETRAINING
 from vcl_radial.data.data_files import image_files, required_root
 from vcl_radial.data.named_files import file_path
 from vcl_radial.files.reading import read_text
@@ -56,7 +57,7 @@ class Continual(Track[Run]):
     ) -> list[Mapping[str, Any]]:
         """A single run; its file of features may lie in the benchmark's folder."""
         stream = tables["stream"]
-        if isinstance(features := stream.get("features"), str):
+        if isinstance(features := stream.get("features"), str) and features not in PRETRAINING:
             stream = {**stream, "features": str(file_path(features, benchmark))}
         return [{**tables, "stream": stream}]
 

@@ -25,7 +25,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from vcl_radial.data.feature_rows import features_of
 from vcl_radial.data.streams import TensorStream, load_dataset
+from vcl_radial.data.streams.build import backbone_of
 from vcl_radial.data.streams.tensors import Split
 from vcl_radial.errors import UserError, bad_value
 from vcl_radial.methods.base import Method
@@ -159,17 +161,22 @@ def of_run(
         return None
     if settings.ood == settings.dataset:
         raise bad_value("stream.ood", settings.ood, "is the data set of the tasks: name another")
-    other = None if settings.ood is None else inputs_of(settings.ood, stream, data_dir)
+    other = None if settings.ood is None else inputs_of(settings, stream, data_dir)
     return UncertaintyScores(stream, part, other)
 
 
-def inputs_of(name: str, stream: TensorStream, data_dir: Path | None) -> Tensor:
-    """Test images of another data set as inputs of a stream, at most `LIMIT`.
+def inputs_of(settings: StreamSettings, stream: TensorStream, data_dir: Path | None) -> Tensor:
+    """Test images of `stream.ood`, another data set, as inputs of a stream, at most `LIMIT`.
 
     Raises:
         UserError: the images have another size, or the stream does not know its scaling.
     """
-    images = spaced(load_dataset(name, data_dir).test_x).float()
+    name = str(settings.ood)
+    data = load_dataset(name, data_dir)
+    images = spaced(data.test_x)
+    if settings.backbone is not None:
+        images = features_of(images, data, backbone_of(settings.model_dump()))
+    images = images.float()
     shape = stream.x.shape[1:]
     if stream.scaling is None:
         raise bad_value("stream.ood", name, "needs a stream of images that knows its scaling")
