@@ -27,8 +27,8 @@ class Normalisation:
         std: their standard deviations.
     """
 
-    mean: tuple[float, float, float]
-    std: tuple[float, float, float]
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
 
     @classmethod
     def fit(cls, data: FundusData, rows: RowNumbers) -> Normalisation:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -39,14 +40,14 @@ class FundusData:
     photographs: Photographs
     size: int
     surround: int
-    _pixels: NDArray[np.uint8] | _ConcatenatedPixels
+    _pixels: NDArray[Any] | _ConcatenatedPixels
     _rows: NDArray[np.int64]
 
     def __len__(self) -> int:
         return len(self.photographs)
 
     def images(self, rows: RowNumbers) -> Tensor:
-        """The pixels of these rows, uint8 `[B, 3, size, size]`."""
+        """The pixels of these rows, uint8 `[B, 3, size, size]`; or features, `features.py`."""
         return torch.from_numpy(self._pixels[self._rows[np.asarray(rows, np.int64)]])
 
     def classes(self) -> Tensor:
@@ -80,9 +81,9 @@ class _ConcatenatedPixels:
     def __init__(self, tables: Sequence[FundusData]) -> None:
         self.tables, self.ends = tables, np.cumsum([len(table) for table in tables])
 
-    def __getitem__(self, rows: NDArray[np.int64]) -> NDArray[np.uint8]:
-        size = self.tables[0].size
-        pixels = np.empty((len(rows), 3, size, size), np.uint8)
+    def __getitem__(self, rows: NDArray[np.int64]) -> NDArray[Any]:
+        like = self.tables[0].images([0]).numpy()
+        pixels = np.empty((len(rows), *like.shape[1:]), like.dtype)
         table_of_row = np.searchsorted(self.ends, rows, side="right")
         for number, (table, end) in enumerate(zip(self.tables, self.ends, strict=True)):
             in_table = table_of_row == number

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from vcl_radial.data.backbones import LITE0
 from vcl_radial.data.decoding import Unreadable
 from vcl_radial.data.fundus import Normalisation
+from vcl_radial.data.fundus.features import FeatureNormalisation, photograph_backbone
 from vcl_radial.data.fundus.files import read_photograph
 from vcl_radial.data.fundus.prepare import squared
 from vcl_radial.errors import DataError
@@ -46,8 +48,18 @@ class PhotographModel(Model):
 
     def scaled(self, x: Tensor) -> Tensor:
         """Normalise the colours as in training."""
-        x = Normalisation(*map(tuple, self.card["input"]["scaling"]))(x)
+        scaling = map(tuple, self.card["input"]["scaling"])
+        if self.card["spec"]["recipe"]["network"] == LITE0:
+            with torch.no_grad():
+                features = self._features(x.cpu()).to(x.device)
+            return FeatureNormalisation(*scaling)(features)
+        x = Normalisation(*scaling)(x)
         return x.contiguous(memory_format=torch.channels_last)
+
+    @cached_property
+    def _features(self) -> Callable[[Tensor], Tensor]:
+        """The features of a network that is held."""
+        return photograph_backbone().load(255.0)
 
     @torch.no_grad()
     def _log_draws(self, x: Tensor, number: int | None) -> Tensor:

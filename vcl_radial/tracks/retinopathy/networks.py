@@ -11,6 +11,8 @@ from torch import Tensor, nn
 from torch.optim import SGD, Adam, Optimizer
 
 from vcl_radial.config import outside
+from vcl_radial.data.backbones import LITE0, required_weights
+from vcl_radial.data.fundus.features import SIZE as FEATURES
 from vcl_radial.data.fundus.table import GRADES
 from vcl_radial.nn.grouping import Layer
 from vcl_radial.nn.resnet import ResNet
@@ -34,7 +36,8 @@ def make_network(recipe: Recipe, size: int) -> nn.Module:
     Raises:
         UserError: a user's function gives no such network.
     """
-    posterior, shape = posterior_of(recipe), (3, size, size)
+    posterior = posterior_of(recipe)
+    shape: tuple[int, ...] = (3, size, size)
     classes = len(GRADES) if recipe.targets == "levels" else 2
     if recipe.network == "vgg":
         network: nn.Module = VGG(
@@ -44,6 +47,10 @@ def make_network(recipe: Recipe, size: int) -> nn.Module:
             first_stride=recipe.first_stride,
             precision=recipe.precision,
         )
+    elif recipe.network == LITE0:
+        required_weights()
+        shape = (FEATURES,)
+        network = WithHeads(nn.Identity(), shape, classes, multi_head=False, posterior=posterior)
     else:
         resnet = recipe.network == "resnet"
         network = WithHeads(

@@ -43,8 +43,9 @@ def predict(
     for batch in evaluation_batches(
         data, rows, min(batch_size, EVAL_BATCH), normalisation=normalisation, device=device
     ):
-        # In the memory format of the convolutions, once for all draws.
-        x = batch.x.contiguous(memory_format=torch.channels_last)
+        x = batch.x
+        if x.ndim == 4:  # in the memory format of the convolutions, once for all draws
+            x = x.contiguous(memory_format=torch.channels_last)
         outputs = method.draws(x, samples=samples, seed=seed)
         parts.append(referable_log_probabilities(outputs.float().log_softmax(-1)).cpu())
         on_batch()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from vcl_radial.data.backbones import LITE0, PRETRAINING
 from vcl_radial.data.decoding import ReportProgress, print_progress
 from vcl_radial.data.fundus import (
     FundusData,
@@ -16,6 +17,7 @@ from vcl_radial.data.fundus import (
     Photographs,
     Split,
     SyntheticSettings,
+    features,
     load_photographs,
     load_pixels,
     published_split,
@@ -56,6 +58,28 @@ class Prepared:
     normalisation: Normalisation
     notices: Sequence[str] = ()
     shifted: Mapping[str, FundusData] = field(default_factory=dict)
+
+
+def with_features(sites: Sequence[Prepared]) -> list[Prepared]:
+    """The sites with features of EfficientNet-lite0 in place of pixels; see `fundus.features`.
+
+    Raises:
+        UserError: the package with its weights is not installed, or the cache cannot be written.
+    """
+    first = features.with_features(sites[0].data)
+    normalisation = features.FeatureNormalisation.fit(first, sites[0].split.train)
+    shifted = {name: features.with_features(data) for name, data in sites[0].shifted.items()}
+    notices = [*sites[0].notices, f"features of the photographs: {PRETRAINING[LITE0]}"]
+    return [
+        replace(
+            site,
+            data=features.with_features(site.data) if number else first,
+            normalisation=normalisation,
+            shifted=shifted,
+            notices=notices,
+        )
+        for number, site in enumerate(sites)
+    ]
 
 
 def all_test_sets(sites: Sequence[Prepared]) -> list[Scored]:

@@ -8,13 +8,14 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 from pydantic import Field, field_validator, model_validator
 
 from vcl_radial.config.ranges import Count, CountOrZero, Positive, Share, ShareBelowOne
+from vcl_radial.data.backbones import LITE0
 from vcl_radial.data.fundus import FUNDUS_DATASETS
 from vcl_radial.data.fundus.layouts import OTHER
 from vcl_radial.runs.keys import Key
 from vcl_radial.runs.settings import Settings
 from vcl_radial.tracks.recipe import MethodRecipe, MethodRun, one_of
 
-NETWORKS = ("resnet", "vgg", "convnet")
+NETWORKS = ("resnet", "vgg", "convnet", LITE0)
 """Networks that come with the suite."""
 
 
@@ -117,7 +118,8 @@ class Recipe(MethodRecipe):
     network: Annotated[str, one_of(*NETWORKS, what="function")] = Key(
         "resnet",
         "'resnet' (`vcl_radial.nn.resnet`), the paper's 'vgg' (`vcl_radial.nn.vgg`), 'convnet' "
-        "(`vcl_radial.nn.convnet`), or a function from outside",
+        "(`vcl_radial.nn.convnet`), 'efficientnet-lite0' (ImageNet's weights, held: one linear "
+        "layer with the posterior learns on its features), or a function from outside",
     )
     truncation: Positive | None = Key(
         None, "threshold in standard deviations of the noise of training (Appendix F)"
@@ -161,6 +163,10 @@ class Recipe(MethodRecipe):
     def _goes_together(self) -> Recipe:
         if self.truncation is not None and self.posterior != "gaussian":
             raise ValueError('truncation needs posterior = "gaussian"')
+        if self.network == LITE0 and self.augment:
+            raise ValueError(
+                f"network = {LITE0!r} has features of unchanged photographs: set augment = false"
+            )
         if self.first_stride != 1 and self.network != "vgg":
             raise ValueError('first_stride needs network = "vgg"')
         return self

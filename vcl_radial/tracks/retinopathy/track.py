@@ -7,6 +7,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from vcl_radial.data.backbones import LITE0
 from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.track import Objective, Track
@@ -95,6 +96,8 @@ class Retinopathy(Track[Run]):
 
             return UpdatedTraining(run, context.data_dir, context.device, context.peers)
         sites = _prepared(run.needed.model_dump_json(), context.data_dir)
+        if run.recipe.network == LITE0:
+            sites = _with_features(run.needed.model_dump_json(), context.data_dir)
         return EpochTraining(run, sites, context.device, context.peers)
 
     def read(self, path: Path, environment: Mapping[str, Any]) -> Mapping[str, pd.DataFrame]:
@@ -194,6 +197,13 @@ def _prepared(needed: str, data_dir: Path | None) -> Sequence[Prepared]:
     settings = DataSettings.model_validate_json(needed)
     loaded = _loaded(_key_without_seed(settings), data_dir)
     return prepare(settings, loaded=loaded)
+
+
+@lru_cache(maxsize=1)
+def _with_features(needed: str, data_dir: Path | None) -> Sequence[Prepared]:
+    from vcl_radial.tracks.retinopathy.prepare import with_features
+
+    return with_features(_prepared(needed, data_dir))
 
 
 TRACK = Retinopathy
