@@ -43,7 +43,8 @@ def exported(request, tmp_path):
         export(model, path, **options)
         run = run_onnx if request.param == "onnx" else run_pt2
         assert [file.name for file in tmp_path.iterdir() if file.is_file()] == [path.name]
-        return lambda x: run(path, x.flatten(1))
+        shape = model.card["input"]["shape"]
+        return lambda x: run(path, x.reshape(len(x), *shape))
 
     return make
 
@@ -67,13 +68,65 @@ def test_the_mean_network_predicts_at_the_means(exported, finished_run):
     assert torch.allclose(probs, expected, atol=1e-5)
 
 
-@pytest.mark.parametrize("method", ["ewc", "laplace-kronecker"])
-def test_point_estimates_predict_as_the_model(method, exported, finished_run):
-    model = vr.load(finished_run(method))
-    probs, _ = exported(model, task=model.tasks[4])(X)
-    assert torch.allclose(probs, model.predict(X, 4), atol=1e-5)
-    before = model.predict(X)
-    assert torch.equal(model.predict(X), before)
+SMALL = {
+    "bayes-linear": {"options.units": 20},
+    "bayes-discriminant": {"options.units": 20},
+    "bayes-linear-patches": {"options.units": 20, "options.filters": 5, "options.patch": 3},
+    "bayes-linear-tangent": {"options.directions": 9},
+    "swag": {"options.collect_every": 1, "options.collect_from": 0.0},
+    "sgld": {"options.collect_every": 1, "options.collect_from": 0.0},
+}
+"""Settings with which exact heads have few features, and few steps leave iterates."""
+
+
+def model_of(finished_run, method, **settings):
+    return vr.load(finished_run(method, **SMALL.get(method, {}), **settings))
+
+
+EXACT = [
+    "bayes-linear",
+    pytest.param("bayes-discriminant", marks=pytest.mark.slow),
+    pytest.param("bayes-linear-patches", marks=pytest.mark.slow),
+    pytest.param("bayes-linear-tangent", marks=pytest.mark.slow),
+    pytest.param("bayes-linear-first-body", marks=pytest.mark.slow),
+    pytest.param("learning-body", marks=pytest.mark.slow),
+]
+SAMPLED = [
+    "mc-dropout",
+    pytest.param("swag", marks=pytest.mark.slow),
+    pytest.param("sgld", marks=pytest.mark.slow),
+    pytest.param("deep-ensemble", marks=pytest.mark.slow),
+    pytest.param("radial-ensemble", marks=pytest.mark.slow),
+]
+
+
+@pytest.mark.parametrize("method", ["ewc", "laplace-kronecker", *EXACT])
+def test_without_draws_of_weights_it_predicts_as_the_model(method, exported, finished_run):
+    model = model_of(finished_run, method)
+    before = model.predict(X, 4)
+    program = exported(model, task=model.tasks[4])
+    for x in (X, X[:1]):
+        assert torch.allclose(program(x)[0], model.predict(x, 4).float(), atol=1e-5)
+    assert torch.equal(model.predict(X, 4), before)
+
+
+@pytest.mark.parametrize("method", SAMPLED)
+def test_draws_of_any_kind_are_those_of_the_model(method, exported, finished_run):
+    model = model_of(finished_run, method)
+    probs, _ = exported(model, task=2, draws=3)(X)
+    expected = model.draws(X, 3, task=2).softmax(-1)
+    assert torch.allclose(probs, expected, atol=1e-5)
+    assert not torch.equal(expected[0], expected[1])
+
+
+def test_the_mean_of_dropout_has_no_masks(exported, finished_run):
+    model = vr.load(finished_run("mc-dropout"))
+    probs, _ = exported(model, task=2)(X)
+    body = model.network(model.inputs(X), 2)  # masks of rows
+    assert not torch.allclose(probs, body.softmax(-1), atol=1e-5)
+    for module in model.network.modules():
+        module._forward_pre_hooks.clear()
+    assert torch.allclose(probs, model.network(model.inputs(X), 2).softmax(-1), atol=1e-5)
 
 
 def test_a_model_is_unchanged_by_its_export(finished_run, tmp_path):
@@ -94,10 +147,37 @@ def test_what_cannot_be_exported_is_one_line(finished_run, tmp_path):
         export(model, to, task=5)
     with refuses("seed"):
         export(Ensemble([model, model]), to, task=0)
-    for method in ("bayes-linear", "mc-dropout"):
+    draws = model.method.draws
+    for factor in (lambda x: float(x.max()), len):  # numbers that a program cannot hold
+        model.method.draws = lambda x, *label, factor=factor, **of: (
+            draws(x, *label, **of) * factor(x)
+        )
         with refuses("predict"):
-            export(vr.load(finished_run(method)), to, task=0)
+            export(model, to, task=0, draws=2)
+    model = vr.load(finished_run("laplace-linearised"))  # its draws are derivatives
+    with refuses("predict"):
+        export(model, to, task=0, draws=2)
     assert not to.exists()
+
+
+@pytest.mark.slow
+def test_a_convolutional_network_is_exported(exported, finished_run):
+    model = vr.load(finished_run("radial-vcl", network="convnet"))
+    program = exported(model, task=2, draws=2)
+    for x in (X, X[:1]):
+        assert torch.allclose(program(x)[0], model.draws(x, 2, task=2).softmax(-1), atol=1e-5)
+
+
+@pytest.mark.slow
+def test_what_onnx_lacks_is_one_line(finished_run, tmp_path):
+    pytest.importorskip("onnxscript")
+    settings = {"network": "convnet", "options.directions": 5}
+    model = vr.load(finished_run("bayes-linear-tangent", **settings))
+    with refuses(".pt2"):
+        export(model, tmp_path / "model.onnx", task=0)
+    export(model, tmp_path / "model.pt2", task=0)
+    probs, _ = run_pt2(tmp_path / "model.pt2", X.reshape(-1, 1, 8, 8))
+    assert torch.allclose(probs, model.predict(X, 0).float(), atol=1e-5)
 
 
 def test_an_onnx_file_without_onnx_is_one_line(finished_run, tmp_path, monkeypatch):

@@ -38,10 +38,11 @@ from vcl_radial.methods.serves import check_network
 from vcl_radial.methods.tasks import NO_TASK, Batch, Task, WarmUp, calls, check_batch, check_inputs
 from vcl_radial.methods.traits import MethodTraits
 from vcl_radial.nn import MultiHead, parameters_in_use
+from vcl_radial.nn.grouping import Layer
 from vcl_radial.nn.heads import adapt_heads
 from vcl_radial.nn.movement import LayerMovement
 from vcl_radial.nn.shared_inputs import shared_inputs
-from vcl_radial.nn.weights import held_scales
+from vcl_radial.nn.weights import VariationalWeights, drawn_by, held_scales
 
 MakeOptimizer = Callable[[nn.Module], Optimizer]
 """Makes an optimiser over the parameters of a network."""
@@ -342,6 +343,18 @@ class Method(MethodTraits):
     def posterior_outputs(self, x: Tensor, task: int | Tensor = 0, **draw_options: Any) -> Tensor:
         """Outputs `[S, B, C]` under the weights at the end of training, as in `draws`."""
         return self.draws(x, task, **draw_options)
+
+    def outputs_at_means(self, x: Tensor, task: int | Tensor = 0) -> Tensor:
+        """Outputs at the means of the weights, `[1, B, C]`, or one for each network `[M, B, C]`."""
+        layers = [m for m in self.network.modules() if isinstance(m, VariationalWeights)]
+
+        def mean_of(layer: VariationalWeights) -> Callable[[], Layer]:
+            mean = layer.mean()
+            return lambda: mean
+
+        # Layers take other weights than draws only where gradients are enabled.
+        with torch.no_grad(), drawn_by(layers, mean_of), torch.enable_grad():
+            return Method.output(self, x, task).detach().unsqueeze(0)
 
     @contextmanager
     def using(self, network: nn.Module) -> Iterator[None]:

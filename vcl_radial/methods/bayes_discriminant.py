@@ -116,7 +116,8 @@ class Discriminant:
         """L^-1 phi of points `[n, D]`, and L^-1 m_c; `[n, D]` and `[C, D]`."""
         rows = torch.cat([phi.double(), self.means]).T
         solved = torch.linalg.solve_triangular(self.root, rows, upper=False).T
-        return solved[: len(phi)], solved[len(phi) :]
+        count = phi.shape[0]  # `len` is no symbol where an export traces any number of points
+        return solved[:count], solved[count:]
 
     def log_joint(self, phi: Tensor) -> Tensor:
         """Log p(c) + log St(phi; c) of points `[n, D]`, up to a constant common to all classes."""

@@ -105,6 +105,14 @@ class DeepEnsemble(VCL):
         finally:
             members.turns = None
 
+    def outputs_at_means(self, x: Tensor, task: int | Tensor = 0) -> Tensor:
+        """Outputs at the means of every member, `[M, B, C]`."""
+        outputs = []
+        for member in self.members:
+            with self.using(member):
+                outputs.append(super().outputs_at_means(x, task))
+        return torch.cat(outputs)
+
 
 def _mean(movements: Sequence[LayerMovement]) -> LayerMovement:
     """The mean over members of a layer's movement."""

@@ -14,7 +14,9 @@ task.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -71,29 +73,42 @@ class MCDropout(Method):
 
     def draws(self, x: Tensor, task: int | Tensor = 0, **settings: Any) -> Tensor:
         """Outputs `[S, B, C]` under masks that all rows share, in any mode of the network."""
-        for mask in self._masks:
-            mask.shared = True
-        try:
+        with self._masks_by("all"):
             return super().draws(x, task, **settings)
+
+    def outputs_at_means(self, x: Tensor, task: int | Tensor = 0) -> Tensor:
+        """Outputs without masks, `[1, B, C]`: the mean of a weight is M."""
+        with self._masks_by("none"):
+            return super().outputs_at_means(x, task)
+
+    @contextmanager
+    def _masks_by(self, rows: Literal["all", "none"]) -> Iterator[None]:
+        for mask in self._masks:
+            mask.rows = rows
+        try:
+            yield
         finally:
             for mask in self._masks:
-                mask.shared = False
+                mask.rows = "each"
 
 
 _LAYERS = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
 
 
 class _Mask:
-    """A hook that drops inputs of a layer, by row or, while `shared`, the same for all rows."""
+    """A hook that drops inputs of a layer: of each row, the same of all rows, or of none."""
 
     def __init__(self, keep: float) -> None:
-        self.keep, self.shared = keep, False
+        self.keep = keep
+        self.rows: Literal["each", "all", "none"] = "each"
 
     def __call__(self, module: nn.Module, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+        if self.rows == "none":
+            return inputs
         x, *rest = inputs
         # Channels of a convolution are the second axis, features of a linear layer the last one.
         axis = 1 if isinstance(module, _LAYERS[1:]) else x.dim() - 1
         shape = [1] * x.dim()
-        shape[0], shape[axis] = 1 if self.shared else len(x), x.shape[axis]
+        shape[0], shape[axis] = 1 if self.rows == "all" else len(x), x.shape[axis]
         mask = torch.empty(shape, device=x.device, dtype=x.dtype).bernoulli_(self.keep)
         return (x * mask.div_(self.keep), *rest)

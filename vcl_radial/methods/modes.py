@@ -16,6 +16,7 @@ EVALUATES = (
     "predict",
     "draws",
     "posterior_outputs",
+    "outputs_at_means",
 )
 """Methods that run with the network in evaluation mode."""
 

@@ -53,7 +53,10 @@ class ConvNet(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """The features of images."""
-        if len(x) > 1:  # a single image may come from `torch.vmap`, which supports no other order
+        # Not `len`, which an export cannot trace for any number of images.
+        if (
+            x.shape[0] > 1
+        ):  # a single image may come from `torch.vmap`, which supports no other order
             # Channels last are faster on a CPU; the convolutions keep the order of their input.
             x = x.contiguous(memory_format=torch.channels_last)
         for block in self.blocks:
