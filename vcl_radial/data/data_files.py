@@ -32,7 +32,9 @@ IMAGE_KEYS = ("image_size", "test_share", "test_seed")
 """Keys of a stream for reading an image folder."""
 
 CIFAR10 = "cifar10"
-UNCHECKED_DATASETS = (*FOLDER_DATASETS, CIFAR10)
+OMNIGLOT = "omniglot"
+OMNIGLOT_PARTS = ("images_background", "images_evaluation")
+UNCHECKED_DATASETS = (*FOLDER_DATASETS, CIFAR10, OMNIGLOT)
 """Data sets whose files have no published checksum here, so that a run has the data's."""
 
 CIFAR10_FOLDER, CIFAR10_ARCHIVE = "cifar-10-batches-bin", "cifar10-jpeg.tar.xz"
@@ -129,6 +131,8 @@ def required_root(dataset: str, data_dir: Path | None) -> Path:
             contents = f"{PUBLISHED[dataset].folder}/raw with {idx}, which may not be downloaded,"
         elif dataset == CIFAR10:
             contents = f"{CIFAR10_FOLDER}/ or {CIFAR10_ARCHIVE}"
+        elif dataset == OMNIGLOT:
+            contents = f"omniglot/{OMNIGLOT_PARTS[0]}/ and omniglot/{OMNIGLOT_PARTS[1]}/"
         elif dataset == "idx-folder":
             contents = f"{idx} (or without .gz)"
         else:
@@ -176,6 +180,26 @@ def cifar10_files(data_dir: Path | None) -> Path:
             at=root,
         )
     return root / CIFAR10_ARCHIVE
+
+
+def omniglot_folder(data_dir: Path | None) -> Path:
+    """The folder with the official folders of Omniglot, or with their arrays.
+
+    Raises:
+        UserError: No folder was named, or it does not exist.
+        DataError: Files are missing.
+    """
+    root = required_root(OMNIGLOT, data_dir)
+    first, second = OMNIGLOT_PARTS
+    for folder in (root / "omniglot", root / "omniglot-py", root):
+        for names in (OMNIGLOT_PARTS, [f"omniglot_{part}.npz" for part in OMNIGLOT_PARTS]):
+            if all((folder / name).exists() for name in names):
+                return folder
+    raise DataError(
+        f"lacks omniglot/{first}/ and omniglot/{second}/: copy them there, or name another data "
+        "folder with --data-dir",
+        at=root,
+    )
 
 
 def folder_name(dataset: str, data_dir: Path | None) -> str | None:

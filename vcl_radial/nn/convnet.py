@@ -31,21 +31,22 @@ class ConvNet(nn.Module):
 
     Args:
         shape: shape of one image, (C, H, W).
+        channels: channels of the two convolutions in each of the two blocks.
 
     Raises:
         UserError: The inputs are not images, or are smaller than 8x8.
     """
 
-    def __init__(self, shape: Sequence[int]) -> None:
+    def __init__(self, shape: Sequence[int], channels: Sequence[int] = _CHANNELS) -> None:
         super().__init__()
         check_images("convnet", shape, _SMALLEST)
         inputs, *size = shape
         self.blocks = nn.ModuleList()
-        for channels in _CHANNELS:
-            first = PointConv2d(inputs, channels, 3, padding=1)
-            second = PointConv2d(channels, channels, 3, padding=1)
+        for outputs in channels:
+            first = PointConv2d(inputs, outputs, 3, padding=1)
+            second = PointConv2d(outputs, outputs, 3, padding=1)
             self.blocks.append(nn.ModuleList([first, second]))
-            inputs = channels
+            inputs = outputs
             size = [length // 2 for length in size]
         self.map_size = [min(length, _LARGEST_MAP) for length in size]
         self.shrinks = self.map_size != size

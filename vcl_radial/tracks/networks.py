@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import fields
+from functools import partial
 from typing import Any
 
 from torch import nn
@@ -51,7 +52,11 @@ def _shared_keys(settings: type[Any], recipe: MethodRecipe) -> dict[str, Any]:
     return {name: getattr(recipe, name) for name in names}
 
 
-BODIES: dict[str, Callable[[Sequence[int]], nn.Module]] = {"convnet": ConvNet, "resnet": ResNet}
+BODIES: dict[str, Callable[[Sequence[int]], nn.Module]] = {
+    "convnet": ConvNet,
+    "convnet-16": partial(ConvNet, channels=(16, 16)),
+    "resnet": ResNet,
+}
 """Networks of features for images by name, made for the shape of an input."""
 
 

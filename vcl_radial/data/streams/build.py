@@ -19,11 +19,15 @@ from vcl_radial.data.streams.choices import check_choice, check_first_tasks, che
 from vcl_radial.data.streams.datasets import load_dataset
 from vcl_radial.data.streams.image_data import ImageData
 from vcl_radial.data.streams.permuted import permuted_stream
-from vcl_radial.data.streams.split import split_stream
+from vcl_radial.data.streams.split import grouped_stream, split_stream
 from vcl_radial.data.streams.tensors import TensorStream
 from vcl_radial.errors import DataError, UserError, bad_value
 
-_BUILDERS = {"split": split_stream, "permuted": permuted_stream}
+_BUILDERS: Mapping[str, Callable[..., TensorStream]] = {
+    "split": split_stream,
+    "grouped": grouped_stream,
+    "permuted": permuted_stream,
+}
 
 _READ = ("kind", "dataset", "checksum", *STREAM_KEYS, *BACKBONE_KEYS)
 """Keys that are not for a builder."""
@@ -35,9 +39,9 @@ def build_stream(
     """Build the stream that settings describe.
 
     Args:
-        settings: `kind` ("split", "permuted" or "package.module:function") and `dataset` (see
-            `load_dataset`); optionally `tasks`, `heads` ("multi" or "single"), `class_order`
-            (not for "permuted"; "seed" draws an order from the seed), `statistics`, `validation`,
+        settings: `kind` ("split", "grouped", "permuted" or "package.module:function") and `dataset`
+            (see `load_dataset`); optionally `tasks`, `heads` ("multi" or "single"), `class_order`
+            (for "split" alone; "seed" draws an order from the seed), `statistics`, `validation`,
             `split_seed`, `flatten`, with the defaults of `split_stream` and `permuted_stream`;
             `first_tasks`, the number of tasks of `TensorStream.first`; `image_size`, `test_share`,
             `test_seed` and `features` of `load_dataset`; and the required `checksum` of the data.
@@ -103,7 +107,7 @@ def _check_keys(settings: Mapping[str, Any], build: Callable[..., TensorStream])
     known = [*_READ, "first_tasks", "split_seed", *signature(build).parameters]
     if "class_order" in settings and "class_order" not in known:
         raise UserError(
-            'is of kind = "split", and a permuted task has all classes: leave it out',
+            'is of kind = "split", and other kinds have their own order: leave it out',
             at="class_order",
         )
     for key in settings:

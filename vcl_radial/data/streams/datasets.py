@@ -1,4 +1,4 @@
-"""Image data sets by name: Fashion-MNIST, MNIST, notMNIST, CIFAR-10, digits, and a user's own."""
+"""Image data sets by name: Fashion-MNIST, MNIST, notMNIST, CIFAR-10, Omniglot, a user's own."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from vcl_radial.config import outside
 from vcl_radial.data.data_files import (
     CIFAR10,
     IDX_NAMES,
+    OMNIGLOT,
     TEST_SHARE,
     UNCHECKED_DATASETS,
     published_files,
@@ -28,6 +29,7 @@ from vcl_radial.data.streams.folders import cached_files
 from vcl_radial.data.streams.idx import read_idx
 from vcl_radial.data.streams.image_data import ImageData
 from vcl_radial.data.streams.image_folder import load_image_folder
+from vcl_radial.data.streams.omniglot import load_omniglot
 from vcl_radial.errors import DataError, bad_value, visible
 
 _TEST_EVERY = 5
@@ -47,9 +49,9 @@ def load_dataset(
     Fashion-MNIST and MNIST are read from `data_dir`, else from the folder in the environment
     variable `VCL_RADIAL_DATA`, else from the cache folder, to which they are downloaded if they are
     not there. Nothing is written to the first two, and nothing is downloaded if they lack a file.
-    notMNIST and CIFAR-10 (`load_cifar10`), which have no licence, are read from these two alone.
-    The files are checked against the published checksums, but for CIFAR-10's. `digits` comes with
-    scikit-learn, and `glyphs` are drawn from the fonts of matplotlib.
+    notMNIST, CIFAR-10 (`load_cifar10`) and Omniglot (`load_omniglot`) are read from these two
+    alone. The files of the three MNISTs are checked against the published checksums. `digits` comes
+    with scikit-learn, and `glyphs` are drawn from the fonts of matplotlib.
     `idx-folder` is a user's own four IDX files, named like MNIST's, in `data_dir` or
     `VCL_RADIAL_DATA`; `image-folder` is a user's own image files there, `train/CLASS/*` and
     `test/CLASS/*`, or `CLASS/*` to be split (see `load_image_folder`). A function from outside is
@@ -167,6 +169,7 @@ _LOADERS: dict[str, Callable[[str, Path | None], ImageData]] = {
     "mnist": _load_published,
     "notmnist-small": _load_published,
     CIFAR10: load_cifar10,
+    OMNIGLOT: load_omniglot,
     "digits": _load_digits,
     "glyphs": _load_glyphs,
     "idx-folder": _load_idx_folder,

@@ -24,6 +24,8 @@ class ImageData:
         test_x: Test images [M, ...].
         test_y: Test classes [M].
         class_names: The name of each class, in the conventional order; by default its number.
+        groups: Names and classes of groups of classes that are tasks of their own, such as
+            alphabets; for `grouped_stream`.
         held_out: Mask of the training images of the validation part, bool [N]; None: streams hold
             out a share of them.
 
@@ -38,6 +40,7 @@ class ImageData:
     test_y: Tensor
     class_names: tuple[str, ...] = ()
     held_out: Tensor | None = None
+    groups: tuple[tuple[str, tuple[int, ...]], ...] = ()
 
     def __post_init__(self) -> None:
         """Reject data that would fail, or give wrong results, later."""

@@ -1,4 +1,4 @@
-"""Split streams: the classes of a data set, distributed over the tasks."""
+"""Split streams: the classes of a data set, distributed over the tasks, or in groups of its own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from vcl_radial.data.streams.choices import check_stream_options, checked_order,
 from vcl_radial.data.streams.image_data import ImageData
 from vcl_radial.data.streams.preparation import hold_out, prepared
 from vcl_radial.data.streams.tensors import TensorStream
-from vcl_radial.errors import DataError
+from vcl_radial.errors import DataError, bad_value
 
 
 def split_stream(
@@ -51,47 +51,106 @@ def split_stream(
     Source: Zenke, Poole, Ganguli (2017), section 5.1; Nguyen et al. (2018), section 6.1.
     """
     check_stream_options(heads, statistics, validation, seed)
-    multi_head = heads == "multi"
-    k = classes_per_task(data.n_classes, tasks, multi_head)
+    k = classes_per_task(data.n_classes, tasks, heads == "multi")
     order = checked_order(class_order, data.n_classes)
+    groups = [order[task * k : (task + 1) * k] for task in range(tasks)]
+    names = [", ".join(data.class_names[c] for c in group) for group in groups]
+    return _stream(data, groups, names, heads, statistics, validation, seed, flatten)
 
-    position = torch.empty(data.n_classes, dtype=torch.int64)
-    position[torch.tensor(order)] = torch.arange(data.n_classes)
-    row_positions = position[torch.cat([data.train_y, data.test_y])]
-    row_tasks = row_positions // k
-    n_train = len(data.train_y)
+
+def grouped_stream(
+    data: ImageData,
+    *,
+    tasks: int | None = None,
+    heads: Literal["multi", "single"] = "multi",
+    statistics: Literal["all-tasks", "first-task"] = "all-tasks",
+    validation: float = 0.1,
+    seed: int = 0,
+    flatten: bool = True,
+) -> TensorStream:
+    """Make a task of each group of classes of a data set (the alphabets of Omniglot).
+
+    Groups may differ in their number of classes. With heads "multi" every head has as many outputs
+    as the largest group has classes; a smaller one leaves the last outputs without points.
+
+    Args:
+        data: A data set with groups.
+        tasks: The number of groups; None: as many as there are.
+        heads: See `split_stream`, and so for the other arguments.
+        statistics: See there.
+        validation: See there.
+        seed: See there.
+        flatten: See there.
+
+    Raises:
+        UserError: A setting does not fit the data; names it.
+        DataError: The data have no groups, a task has no test images, or all pixels are equal.
+
+    Source: Schwarz et al. (2018), section 5.2.
+    """
+    check_stream_options(heads, statistics, validation, seed)
+    if not data.groups:
+        raise DataError('has no groups of classes: use kind = "split"', at=data.name)
+    if tasks not in (None, len(data.groups)):
+        raise bad_value(
+            "tasks",
+            tasks,
+            f"must be {len(data.groups)}, the number of groups; first_tasks is fewer",
+        )
+    names, groups = zip(*data.groups, strict=True)
+    return _stream(data, groups, names, heads, statistics, validation, seed, flatten)
+
+
+def _stream(
+    data: ImageData,
+    groups: Sequence[Sequence[int]],
+    names: Sequence[str],
+    heads: str,
+    statistics: str,
+    validation: float,
+    seed: int,
+    flatten: bool,
+) -> TensorStream:
+    """The stream whose tasks have these groups of classes; they hold each class once."""
+    multi_head, tasks = heads == "multi", len(groups)
+    task_of, label_of = torch.empty(2, data.n_classes, dtype=torch.int64)
+    task_labels, seen = [], 0
+    for task, group in enumerate(groups):
+        labels = torch.arange(len(group)) + (0 if multi_head else seen)
+        task_of[list(group)], label_of[list(group)] = task, labels
+        task_labels.append(tuple(labels.tolist()))
+        seen += len(group)
+    classes = torch.cat([data.train_y, data.test_y])
+    row_tasks, n_train = task_of[classes], len(data.train_y)
 
     generator = torch.Generator().manual_seed(seed)
-    train, held_out, test, names = [], [], [], []
+    train, held_out, test = [], [], []
     for task in range(tasks):
-        names.append(", ".join(data.class_names[c] for c in order[task * k : (task + 1) * k]))
         rows = (row_tasks == task).nonzero()[:, 0]
         training_rows = rows[rows < n_train]
-        trained, out = hold_out(training_rows, validation, generator, names[-1], data.held_out)
+        trained, out = hold_out(training_rows, validation, generator, names[task], data.held_out)
         train.append(trained)
         held_out.append(out)
         test.append(rows[rows >= n_train])
         if not len(test[-1]):
-            raise DataError(f'has no test image for the task "{names[-1]}": add some', at=data.name)
+            raise DataError(
+                f'has no test image for the task "{names[task]}": add some', at=data.name
+            )
 
     in_first_task = row_tasks[:n_train] == 0
     standard_rows = in_first_task.nonzero()[:, 0] if statistics == "first-task" else None
-    lowest_labels = [0 if multi_head else task * k for task in range(tasks)]
     x, scaling = prepared(data, flatten=flatten, rows=standard_rows)
     return TensorStream(
         name=f"split {data.name}, {tasks} tasks, {heads}-head",
         x=x,
-        y=row_positions % k if multi_head else row_positions,
+        y=label_of[classes],
         train=tuple(train),
         validation=tuple(held_out),
         test=tuple(test),
         task_names=tuple(names),
-        task_classes=tuple(tuple(range(label, label + k)) for label in lowest_labels),
-        n_classes=k if multi_head else data.n_classes,
+        task_classes=tuple(task_labels),
+        n_classes=max(map(len, groups)) if multi_head else data.n_classes,
         multi_head=multi_head,
-        class_names=tuple(
-            tuple(data.class_names[c] for c in order[task * k : (task + 1) * k])
-            for task in range(tasks)
-        ),
+        class_names=tuple(tuple(data.class_names[c] for c in group) for group in groups),
         scaling=scaling,
     )

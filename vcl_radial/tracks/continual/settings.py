@@ -42,10 +42,12 @@ from vcl_radial.tracks.recipe import MethodRecipe, MethodRun, one_of
 
 IMAGE_FOLDER = "image-folder"
 
-OTHER_DATASETS = ("fashion-mnist", "mnist", "notmnist-small", "cifar10", "digits", "glyphs")
+OTHER_DATASETS = (
+    *("fashion-mnist", "mnist", "notmnist-small", "cifar10", "omniglot", "digits", "glyphs"),
+)
 """Data sets with a known place."""
 
-NETWORKS = ("mlp", "convnet", "resnet")
+NETWORKS = ("mlp", "convnet", "convnet-16", "resnet")
 """Networks that come with the suite."""
 
 
@@ -79,7 +81,7 @@ class StreamSettings(Settings):
         data_name: name of a user's data folder; a command fills it in.
     """
 
-    kind: Annotated[str, one_of("split", "permuted", what="function")] = "split"
+    kind: Annotated[str, one_of("split", "grouped", "permuted", what="function")] = "split"
     dataset: Annotated[str, one_of(*OTHER_DATASETS, "idx-folder", IMAGE_FOLDER, what="function")]
     tasks: Count = 5
     first_tasks: Count | None = None
@@ -219,8 +221,9 @@ class Recipe(MethodRecipe):
         Annotated[str, one_of(*NETWORKS, what="function")] | None, AfterValidator(_none_if_mlp)
     ] = Key(
         None,
-        "'mlp' (None) of the hidden layers, 'convnet' (`vcl_radial.nn.convnet`), 'resnet' "
-        "(`vcl_radial.nn.resnet`), or a function from outside",
+        "'mlp' (None) of the hidden layers, 'convnet' (`vcl_radial.nn.convnet`), 'convnet-16' with "
+        "16 channels in every convolution, 'resnet' (`vcl_radial.nn.resnet`), or a function from "
+        "outside",
     )
     hidden: Annotated[list[Count], Field(max_length=100)] = Key(
         [200, 200, 200, 200], "the units of each hidden layer of the MLP"
