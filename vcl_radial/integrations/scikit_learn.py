@@ -123,7 +123,7 @@ class _BayesLinear(BaseEstimator):  # type: ignore[misc]
 class BayesLinearRegressor(RegressorMixin, _BayesLinear):  # type: ignore[misc]
     """Bayesian linear regression that learns batch after batch, exactly.
 
-    y ~ N(w' (x, 1), 1 / tau),   w | tau ~ N(0, prior_scale^2 / tau),   tau ~ Gamma(shape, rate)
+        y ~ N(w' (x, 1), 1 / tau),   w | tau ~ N(0, prior_scale^2 / tau),   tau ~ Gamma(shape, rate)
 
     Predictions are Student-t, with the weights and the noise integrated out. It carries D^2 numbers
     for D columns. A batch takes D^2 per point; the first prediction after it takes D^3, about 20
