@@ -1,0 +1,1 @@
+"""The documentation; `docs.site` makes the site of it."""
