@@ -45,7 +45,7 @@ def _completion(options: argparse.Namespace) -> int:
         "bash": 'compgen -W "{}" -- "$1"; compgen -f -- "$1"',
         "zsh": "compadd -- {}; _files",
     }
-    preamble = {
+    preamble: Any = {  # shtab's hint says str, and its documentation a string for each shell
         shell: "\n".join(
             f"_vcl_radial_{kind}() {{ {body.format(' '.join(known))}; }}"
             for kind, known in words.items()

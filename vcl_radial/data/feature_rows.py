@@ -67,7 +67,9 @@ def with_backbone(
         UserError: the cache cannot be written, or the network does not take the images.
         DataError: the data have no images.
     """
-    parts = {f"{part}_x": _joined(rows) for part, rows in _parts(data, backbone, report)}
+    parts: dict[str, Any] = {
+        f"{part}_x": _joined(rows) for part, rows in _parts(data, backbone, report)
+    }
     return dataclasses.replace(data, name=f"{data.name} by {backbone.name}", **parts)
 
 
@@ -231,7 +233,7 @@ def in_cells(maps: list[Tensor], pool: int) -> Tensor:
     A map with fewer places along an edge has as many cells as places. Vectors `[B, C]` stay.
     """
     cells = [
-        adaptive_avg_pool2d(m, [min(pool, edge) for edge in m.shape[2:]]) if m.ndim == 4 else m
+        adaptive_avg_pool2d(m, (min(pool, m.shape[2]), min(pool, m.shape[3]))) if m.ndim == 4 else m
         for m in maps
     ]
     return torch.cat([cell.flatten(1) for cell in cells], 1)

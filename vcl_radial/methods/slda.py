@@ -65,7 +65,7 @@ class Stream:
         for features, y in points():
             phi, t = features.double(), counts.sum()
             moves = torch.empty_like(phi)
-            for label in y.unique().tolist():
+            for label in sorted({*y.tolist()}):
                 rows = (y == label).nonzero().flatten()
                 sums = counts[label] * means[label] + phi[rows].cumsum(0)
                 number = counts[label] + torch.arange(1, len(rows) + 1).to(counts)

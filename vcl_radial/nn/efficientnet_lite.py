@@ -140,7 +140,8 @@ class Block(nn.Module):
         y = relu6(self._bn0(self._expand_conv(x)), inplace=True) if self._expands else x
         y = relu6(self._bn1(self._depthwise_conv(y)), inplace=True)
         y = self._bn2(self._project_conv(y))
-        return x + y if self._adds else y
+        out: Tensor = x + y if self._adds else y
+        return out
 
 
 def _norm(channels: int) -> nn.BatchNorm2d:

@@ -49,7 +49,8 @@ def load_omniglot(name: str, data_dir: Path | None) -> ImageData:
     alphabets = [*(_from_folders(folder) if official else _from_arrays(folder))]
     drawings = torch.from_numpy(np.concatenate([drawn for _, drawn in alphabets]))
     train, test = drawings[:, :-TEST_DRAWERS], drawings[:, -TEST_DRAWERS:]
-    names, groups = [], []
+    names: list[str] = []
+    groups: list[tuple[str, tuple[int, ...]]] = []
     for alphabet, drawn in alphabets:
         groups.append((alphabet, tuple(range(len(names), len(names) + len(drawn)))))
         names += [f"{alphabet} {number:02}" for number in range(1, len(drawn) + 1)]

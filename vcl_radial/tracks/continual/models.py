@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import nn
@@ -59,7 +59,8 @@ def kept(training: TaskRun) -> tuple[dict[str, Any], dict[str, Any]] | None:
 def grown_outputs(network: nn.Module) -> list[int]:
     """The numbers of outputs that were added to the one head, in order."""
     head = getattr(network, "head", None)
-    return [layer.out_features for layer in head.grown] if isinstance(head, SingleHead) else []
+    layers = head.grown if isinstance(head, SingleHead) else ()
+    return [cast(int, layer.out_features) for layer in layers]
 
 
 def _lowest(stream: TensorStream) -> float | None:

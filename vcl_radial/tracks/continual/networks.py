@@ -78,6 +78,7 @@ def _grow(network: nn.Module, recipe: Recipe, outputs: int) -> None:
     posterior = None if recipe.point_heads else layer_settings(posterior_of(recipe))
     features = cast(int, head.output.in_features)
     layer = make_heads(features, outputs, multi_head=False, posterior=posterior).output
+    assert isinstance(layer, nn.Module)
     if isinstance(recipe.prior_scale, list) and isinstance(layer, BayesianLinear):
         layer.weights.set_prior_scale(recipe.prior_scale[-1])
     head.grown.append(layer)
