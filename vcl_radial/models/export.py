@@ -94,10 +94,7 @@ def _onnx(traced: nn.Module, x: Tensor, sizes: Any, classes: Sequence[str]) -> b
                 verbose=False,
             )
     except torch.onnx.OnnxExporterError as error:
-        raise UserError(
-            "ONNX lacks an operation of this model, such as the gradient of a convolution: name a "
-            ".pt2 file"
-        ) from error
+        raise UserError("ONNX lacks an operation of this model: name a .pt2 file") from error
     assert exported is not None
     exported.model.metadata_props["classes"] = json.dumps(classes)
     content: bytes = exported.model_proto.SerializeToString()
