@@ -50,6 +50,8 @@ def run_on(*names, method="radial-vcl", **keys):
     (made,) = plan("retinopathy-idrid", [method], [0], {"epochs": 2})
     tiny = {key: value for key, value in TINY.items() if key != "posterior"}
     tables = made.recipe.model_dump() | tiny | keys
+    if "coreset_size" in tables["options"]:
+        tables["options"] |= {"coreset_size": 4}
     data = DataSettings(
         dataset=names[0],
         then=[*names[1:]],
