@@ -24,7 +24,10 @@ ADAM = partial(Adam, fused=True)
 ALL = 10_000
 """A batch size that no task has points for: its batch is the task."""
 
-QUADRATIC = {"l2": 100.0, "ewc": 50.0, "ewc_separate": 50.0, "si": 3.0, "mas": 0.03}
+QUADRATIC = {
+    **{"l2": 100.0, "ewc": 50.0, "ewc_separate": 50.0, "si": 3.0, "mas": 0.03},
+    **{"ewc_dr": 1.0, "rwalk": 1.0},
+}
 """Strengths at which each keeps its tasks."""
 
 

@@ -18,6 +18,7 @@ BARE = {"gaussian-vcl", "lwf", "naive"}
 
 NOT_SERVED = {
     "bayes-discriminant": {"numbers"},
+    "ewc-dr": {"numbers"},
     "bayes-linear-patches": {"numbers"},
     "lwf": {"numbers"},
     "ranpac": {"numbers"},

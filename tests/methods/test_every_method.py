@@ -62,6 +62,7 @@ VARIANTS = {
     "bayes_linear tangent": {"features": "tangent", "directions": 5, "evidence": True},
     "bayes_discriminant random": {"features": "random-relu", "units": 50},
     "ranpac random": {"features": "random-relu", "units": 50},
+    "rwalk by sgd": {"optimizer": SGD},
     "slda random": {"features": "random-relu", "units": 50},
     "laplace_linearised diagonal": {"lr": 1e-2, "structure": "diagonal"},
     "laplace_linearised last-layer": {"lr": 1e-2, "structure": "last-layer"},
@@ -297,7 +298,9 @@ def test_the_first_task_is_learnt_as_in_fine_tuning(name):
 IMPOSSIBLE = {
     "ewc": {"options.gamma": [1.5], "options.fisher": ["sampled"]},
     "ewc_separate": {"options.fisher": ["sampled"]},
+    "ewc_dr": {"options.largest": [0.0]},
     "si": {"options.xi": [0.0]},
+    "rwalk": {"options.xi": [0.0], "options.alpha": [1.5], "options.interval": [0]},
     "slda": {"options.shrinkage": [-0.1, 1.5]},
     "gvcl": {"options.strength": [-1]},
     "lwf": {"options.temperature": [0]},

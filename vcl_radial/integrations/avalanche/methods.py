@@ -12,6 +12,7 @@ from vcl_radial.methods import (
     curvature_vcl,
     deep_ensemble,
     ewc,
+    ewc_dr,
     ewc_separate,
     frozen_body,
     gvcl,
@@ -32,6 +33,7 @@ from vcl_radial.methods import (
     ranpac,
     rdp_vcl,
     replay,
+    rwalk,
     sfsvi,
     sgld,
     si,
@@ -84,6 +86,12 @@ class EWC(ContinualStrategy):
     """`EWC` as a strategy."""
 
     method_class = ewc.EWC
+
+
+class EWCDR(ContinualStrategy):
+    """`EWCDR` as a strategy."""
+
+    method_class = ewc_dr.EWCDR
 
 
 class SeparateEWC(ContinualStrategy):
@@ -204,6 +212,12 @@ class Replay(ContinualStrategy):
     """`Replay` as a strategy."""
 
     method_class = replay.Replay
+
+
+class RWalk(ContinualStrategy):
+    """`RWalk` as a strategy."""
+
+    method_class = rwalk.RWalk
 
 
 class SFSVI(ContinualStrategy):
