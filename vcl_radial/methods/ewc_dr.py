@@ -7,9 +7,9 @@ vanishes, and with it the Fisher information of EWC. EWC-DR computes it with the
     loss = L + lambda / 2 sum_i Omega_i (w_i - w*_i)^2
 
 with w* the weights at the end of the last task. The paper is arXiv 2603.18596; the equation is that
-of its code, scarlet0703/EWC-DR. Omega is the mean over the finished tasks, not their sum, weighted by the
-number of their points; a head of one task has the Omega of that task. The code of the paper
-weights by the number of their classes, which is the same if all classes have equally many points.
+of its code, scarlet0703/EWC-DR. Omega is the mean over the finished tasks, not their sum, weighted
+by the number of their points; a head of one task has the Omega of that task. The code weights by
+the number of their classes, which is the same if all classes have equally many points.
 
 The softmax is over the classes that have come so far, for which alone the paper's network has
 outputs: classes to come have low logits, and reversed ones would take all the probability.

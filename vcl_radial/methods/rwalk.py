@@ -2,7 +2,7 @@
 
 A weight's importance is its Fisher information plus a score: by how much it lowered the loss along
 the path of training, per distance that the Fisher measures. After every Delta t steps (Eq. 6 to 8
-of the paper are here, as Avalanche numbers them)
+of the paper, as the code of Avalanche numbers them)
 
     s_i <- s_i + max(0, dL_i) / (F_i (w_i' - w_i)^2 / 2 + xi),   dL_i = - sum_steps g_i dw_i
     F_i <- alpha mean_steps g_i^2 + (1 - alpha) F_i              (EWC++)
