@@ -173,7 +173,7 @@ for arguments in json.loads(sys.argv[1]):
     heavy = {"torch", "avalanche", "matplotlib", "pandas", "sklearn"} & set(sys.modules)
     assert not heavy, (arguments, heavy)
 """
-HELP = ("run", "check", "predict", "export", "card")
+HELP = ("run", "check", "predict", "features", "export", "card")
 QUICK = [["--help"], ["list"], *([command, "--help"] for command in HELP), ["--version"]]
 AT_ONCE = [
     (["run", "no-such"], "unknown benchmark 'no-such'; the nearest is "),

@@ -88,13 +88,12 @@ def test_the_features_of_a_torchvision_network_are_what_its_last_layer_sees(resn
         file = path.parent / "images" / name
         file.parent.mkdir(parents=True, exist_ok=True)
         pixels = np.random.default_rng(len(name)).integers(0, 256, (40, 30, 3), np.uint8)
-        pixels[0, 0] = 255
         Image.fromarray(pixels).save(file)
     images = path.parent / "images"
     assert main(["features", "resnet18", str(images), "--to", "rows.npz", *options]) == 0
     data = load_dataset("image-folder", images, image_size=32)
     mean, deviation = torch.tensor([0.485, 0.456, 0.406]), torch.tensor([0.229, 0.224, 0.225])
-    x = data.train_x / data.train_x.max()
+    x = data.train_x / 255
     x = (x - mean[:, None, None]) / deviation[:, None, None]
     with torch.no_grad():
         outputs = network(x)

@@ -2,12 +2,16 @@
 
 import csv
 
+import numpy as np
 import pytest
+import torch
 from failing import fails, refuses
+from PIL import Image
 
+import vcl_radial as vr
 from vcl_radial.cli import main
 from vcl_radial.data.backbones import LAYERS, PACKAGE, POOL, PRETRAINING, SIZE, weights_file
-from vcl_radial.data.streams import build_stream
+from vcl_radial.data.streams import build_stream, load_dataset
 from vcl_radial.runs.planning import plan
 
 NAME = "efficientnet-lite0"
@@ -96,3 +100,44 @@ def test_other_data_pass_through_the_same_network(tmp_path):
     arguments = ["stream.ood=glyphs", "epochs=1", "hidden=[8]", "--method", "naive"]
     assert main([*RUN, *arguments, "--out", str(tmp_path)]) == 0
     assert "ood_auc" in next(tmp_path.rglob("results.csv")).read_text()
+
+
+@installed
+def test_a_kept_model_predicts_images_as_their_features(tmp_path, capsys):
+    options = ["options.features=inputs", "--method", "bayes-linear", "--seeds", "2"]
+    assert main([*RUN, *options, "--out", str(tmp_path)]) == 0
+    folder = tmp_path / "split-digits-single-head" / "bayes-linear"
+    stream, digits = build_stream(STREAM | SMALL), load_dataset("digits")
+    models = [vr.load(path) for path in sorted(folder.iterdir())]
+    m, s = stream.scaling
+    rows = stream.x[len(digits.train_y) :] * s + m
+    for model in (*models, vr.load(folder)):
+        of_images, of_rows = model.predict(digits.test_x), model.predict(rows)
+        assert of_images.shape == (355, 10)
+        torch.testing.assert_close(of_images, of_rows, rtol=1e-3, atol=1e-4)
+    table = tmp_path / "predictions.csv"
+    assert main(["predict", str(folder), "digits", "--to", str(table), "--scores"]) == 0
+    with table.open() as file:
+        predicted = [int(row["class"]) for row in csv.DictReader(file)]
+    assert predicted == of_images.argmax(1).tolist()
+    assert "accuracy" in capsys.readouterr().out
+
+
+@installed
+def test_image_files_are_stretched_to_the_size_of_the_network(tmp_path):
+    for number in range(12):
+        path = tmp_path / "images" / "ab"[number % 2] / f"{number}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        grey = np.full((20, 24), 40 + 150 * (number % 2) + number, np.uint8)
+        Image.fromarray(grey).save(path)
+    out = ["--out", str(tmp_path / "runs"), "--data-dir", str(tmp_path / "images")]
+    settings = ["batch_size=2", "network=mlp", "options.features=inputs", "stream.image_size=16"]
+    arguments = [*RUN[2:], *settings, "stream.validation=0", "--method", "bayes-linear"]
+    assert main(["run", "image-folder-single-head", *arguments, *out]) == 0
+    folder = next((tmp_path / "runs").rglob("model.json")).parent
+    table = tmp_path / "predictions.csv"
+    assert main(["predict", str(folder), str(tmp_path / "images"), "--to", str(table)]) == 0
+    with table.open() as file:
+        rows = [*csv.DictReader(file)]
+    assert len(rows) == 12
+    assert all(row["class"] == row["input"][0] for row in rows)

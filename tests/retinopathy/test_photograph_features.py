@@ -31,7 +31,7 @@ def sites():
 
 def test_the_parts_of_the_features_are_mean_maximum_and_deviation_of_each_map():
     images = two_sites()[0].data.images(range(3))
-    rows = features.photograph_backbone().load(255.0)(images)
+    rows = features.photograph_backbone().load()(images)
     assert rows.shape == (3, features.SIZE)
     widths, start = (24, 40, 112, 192), 0
     for width in widths:
@@ -45,7 +45,7 @@ def test_the_parts_of_the_features_are_mean_maximum_and_deviation_of_each_map():
 
 def test_the_features_of_a_photograph_depend_on_no_other(sites):
     images = two_sites()[0].data.images(range(6))
-    alone = features.photograph_backbone().load(255.0)(images[4:5])
+    alone = features.photograph_backbone().load()(images[4:5])
     torch.testing.assert_close(sites[0].data.images([4]).float(), alone, rtol=1e-2, atol=1e-2)
 
 

@@ -47,14 +47,13 @@ class Backbone:
         name: a short name, for lines to the user and for files.
         identity: what the features depend on besides the images, as values of JSON; with the
             number of a version, which is raised when the code gives other numbers.
-        load: returns the map of raw images `[B, ...]` to features `[B, D]`, given the value of the
-            brightest pixel.
+        load: returns the map of raw images `[B, ...]` to features `[B, D]`.
         size: pixels along an edge of its inputs; None if it takes images of one size only.
     """
 
     name: str
     identity: Any
-    load: Callable[[float], Callable[[Tensor], Tensor]]
+    load: Callable[[], Callable[[Tensor], Tensor]]
     size: int | None = None
 
 
@@ -67,9 +66,7 @@ def with_backbone(
         UserError: the cache cannot be written, or the network does not take the images.
         DataError: the data have no images.
     """
-    parts: dict[str, Any] = {
-        f"{part}_x": _joined(rows) for part, rows in _parts(data, backbone, report)
-    }
+    parts: dict[str, Any] = {f"{part}_x": _joined(r) for part, r in _parts(data, backbone, report)}
     return dataclasses.replace(data, name=f"{data.name} by {backbone.name}", **parts)
 
 
@@ -83,7 +80,8 @@ def features_of(
         DataError: the data have no images.
     """
     title = f"{data.name}: features of {len(images):,} images by {backbone.name}"
-    return _joined(feature_rows(backbone, images, brightest_pixel(data), title, report))
+    _check_images(data)
+    return _joined(feature_rows(backbone, images, title, report))
 
 
 def write_features(
@@ -117,11 +115,11 @@ def _parts(
     data: ImageData, backbone: Backbone, report: ReportProgress
 ) -> Iterator[tuple[str, Iterator[Rows]]]:
     """Names and rows of the training and the test part."""
-    brightest = brightest_pixel(data)
+    _check_images(data)
     for part in ("train", "test"):
         images: Tensor = getattr(data, f"{part}_x")
         title = f"{data.name}: features of the {part} images by {backbone.name}"
-        rows = feature_rows(backbone, images, brightest, title, report)
+        rows = feature_rows(backbone, images, title, report)
         yield part, iter(with_progress(rows, len(images), title, report, size=len))
 
 
@@ -129,44 +127,36 @@ def _joined(rows: Iterator[Rows]) -> Tensor:
     return torch.from_numpy(np.concatenate([*rows])).float()
 
 
-def brightest_pixel(data: ImageData) -> float:
-    """The largest training pixel.
+def _check_images(data: ImageData) -> None:
+    """Check that the inputs of a data set are images.
 
     Raises:
-        DataError: the data have no images, or no pixels from 0.
+        DataError: they are not.
     """
     x = data.train_x
-    grey = x.ndim == 3
-    if not grey and not (x.ndim == 4 and x.shape[1] in (1, 3)):
+    if not (x.ndim == 3 or (x.ndim == 4 and x.shape[1] in (1, 3))):
         raise DataError(
             f"has inputs of {list(x.shape[1:])}, and a network for images wants [H, W], [1, H, W] "
             "or [3, H, W]: leave stream.features out",
             at=data.name,
         )
-    brightest = float(x.max())
-    if min(float(x.min()), float(data.test_x.min())) < 0 or not brightest:
-        raise DataError(
-            "has negative pixels, or black images only: features want pixels from 0", at=data.name
-        )
-    return brightest
 
 
 def feature_rows(
-    backbone: Backbone, images: Tensor, brightest: float, title: str, report: ReportProgress
+    backbone: Backbone, images: Tensor, title: str, report: ReportProgress
 ) -> Iterator[Rows]:
     """Yield features of images, `CHUNK` rows at a time, from the cache or computed.
 
     Args:
         backbone: the network.
         images: raw images `[N, ...]`.
-        brightest: value of a white pixel.
         title: beginning of lines to the user.
         report: takes a line.
 
     Raises:
         UserError: the cache cannot be written, or the network does not take the images.
     """
-    facts = [tensors_checksum(images), str(images.dtype), brightest, backbone.identity]
+    facts = [tensors_checksum(images), str(images.dtype), backbone.identity]
     folder = cache_root() / "features" / f"{backbone.name}-{digest(facts)[:16]}"
     features: Callable[[Tensor], Tensor] | None = None
     for start in range(0, len(images), CHUNK):
@@ -177,7 +167,7 @@ def feature_rows(
                     if (rows := _read(path)) is None:  # no process with the lock has made it
                         if features is None:
                             report(f"{title}: computed once, and kept in {folder}")
-                            features = backbone.load(brightest)
+                            features = backbone.load()
                         rows = _computed(features, images[start : start + CHUNK], title)
                         atomic.write(path, _packed(rows))
             except OSError as error:
@@ -186,11 +176,16 @@ def feature_rows(
 
 
 def _computed(features: Callable[[Tensor], Tensor], images: Tensor, title: str) -> Rows:
-    with torch.inference_mode():
-        rows = torch.cat([features(batch).half() for batch in torch.split(images, BATCH)])
+    rows = in_batches(features, images)
     if not rows.isfinite().all():
         raise UserError("the network gives numbers that are too large, or none", at=title)
     return np.asarray(rows.cpu().numpy())
+
+
+def in_batches(features: Callable[[Tensor], Tensor], images: Tensor) -> Tensor:
+    """Features of images in half precision, `BATCH` images at a time."""
+    with torch.inference_mode():
+        return torch.cat([features(batch).half() for batch in torch.split(images, BATCH)])
 
 
 def _packed(rows: Rows) -> bytes:
@@ -210,9 +205,12 @@ def _read(path: Path) -> Rows | None:
         return None
 
 
-def as_colours(images: Tensor, brightest: float) -> Tensor:
-    """Images `[B, H, W]`, `[B, 1, H, W]` or `[B, 3, H, W]` as `[B, 3, H, W]`, from 0 to 1."""
-    pixels = images.float() / brightest
+def as_colours(images: Tensor) -> Tensor:
+    """Images `[B, H, W]`, `[B, 1, H, W]` or `[B, 3, H, W]` as `[B, 3, H, W]`, from 0 to 1.
+
+    Whole numbers are from 0 to 255, others from 0 to 1.
+    """
+    pixels = images.float() if images.is_floating_point() else images.float() / 255
     pixels = pixels[:, None] if pixels.ndim == 3 else pixels
     return pixels.expand(-1, 3, -1, -1)
 

@@ -50,13 +50,13 @@ def efficientnet_lite0(
                 f"has the SHA-256 {weights[:8]}, not {WEIGHTS}: install {PACKAGE} again", at=path
             )
 
-    def load(brightest: float) -> Callable[[Tensor], Tensor]:
+    def load() -> Callable[[Tensor], Tensor]:
         network = EfficientNetLite0().eval()
         network.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
         network.fused().to(memory_format=torch.channels_last)  # a third faster on a CPU
 
         def features(images: Tensor) -> Tensor:
-            x = (255 * resized(as_colours(images, brightest), size) - 127) / 128
+            x = (255 * resized(as_colours(images), size) - 127) / 128
             return in_cells(
                 network.maps(x.contiguous(memory_format=torch.channels_last), layers), pool
             )

@@ -50,7 +50,7 @@ def torchvision_backbone(
     with data_errors(weights):
         identity = [VERSION, name, checksum(weights), size, list(layers), pool]
 
-    def load(brightest: float) -> Callable[[Tensor], Tensor]:
+    def load() -> Callable[[Tensor], Tensor]:
         mean, deviation = (torch.tensor(c)[:, None, None] for c in (MEAN, DEVIATION))
         maps: list[Tensor] = []
         for layer in layers:
@@ -62,7 +62,7 @@ def torchvision_backbone(
 
         def features(images: Tensor) -> Tensor:
             maps.clear()
-            network((resized(as_colours(images, brightest), size) - mean) / deviation)
+            network((resized(as_colours(images), size) - mean) / deviation)
             return in_cells(maps, pool)
 
         return features

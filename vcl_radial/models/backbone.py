@@ -39,7 +39,7 @@ def backbone_of(model: Any, folder: Path) -> Backbone:
         raise UserError("has no network with linear heads: name another run", at=folder) from None
     shape: list[int] = model.card["input"]["shape"]
 
-    def load(_: float) -> Callable[[Tensor], Tensor]:
+    def load() -> Callable[[Tensor], Tensor]:
         def rows(images: Tensor) -> Tensor:
             try:
                 found: Tensor = features(model.inputs(images))

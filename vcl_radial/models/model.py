@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Self
@@ -13,6 +14,7 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from torch import Tensor, nn
 
+from vcl_radial.data.backbones import PRETRAINING
 from vcl_radial.errors import DataError, UserError, bad_value
 from vcl_radial.methods.base import Method
 from vcl_radial.methods.tasks import check_inputs
@@ -131,7 +133,8 @@ class Model:
 
         Args:
             x: raw inputs `[N, ...]`, an array, tensor, data frame or list of real numbers; for a
-                task of permuted pixels, in the order of the task.
+                task of permuted pixels, in the order of the task. A model that learned from
+                features of a network takes images, or their features `[N, D]`.
             task: number (from 0) or name of the task; None: `infer` finds it for every input.
 
         Raises:
@@ -236,9 +239,35 @@ class Model:
         """Read inputs from files or a data set; see `vcl_radial.models.inputs.read_inputs`."""
         from vcl_radial.models.inputs import Form, read_inputs
 
-        about, stream = self.card["input"], self.card["spec"].get("stream", {})
-        form = Form(tuple(about["shape"]), stream.get("image_size"), about.get("permuted", False))
+        about, size = self.card["input"], self.image_size
+        shape = about["shape"] if self.backbone is None else [3, size, size]
+        form = Form(tuple(shape), size, about.get("permuted", False))
         return read_inputs(data, form, data_dir)
+
+    @property
+    def image_size(self) -> int | None:
+        """Pixels along the edges to which image files are stretched; None: their own size."""
+        stream = self._stream
+        size: int | None = stream.get("image_size") or stream.get("feature_size")
+        return size
+
+    @cached_property
+    def backbone(self) -> Callable[[Tensor], Tensor] | None:
+        """The network that makes the inputs `[N, D]` of images; None if it learned from images.
+
+        Raises:
+            UserError: the package with its weights is not installed.
+        """
+        if self._stream.get("features") not in PRETRAINING:
+            return None
+        from vcl_radial.data.streams.build import backbone_of
+
+        return backbone_of(self._stream).load()
+
+    @property
+    def _stream(self) -> Mapping[str, Any]:
+        stream: Mapping[str, Any] = self.card.get("spec", {}).get("stream", {})
+        return stream
 
     def _assess(self, x: Tensor, number: int | None) -> tuple[Tensor, ...]:
         """Probabilities of prepared inputs, and the parts of their uncertainty."""
@@ -276,6 +305,10 @@ class Model:
                 "model.method"
             )
         raw = real_numbers(x, "x")
+        if raw.ndim in (3, 4) and self.backbone is not None:
+            from vcl_radial.data.feature_rows import in_batches
+
+            raw = in_batches(self.backbone, raw).float()
         each = tuple(raw.shape[1:])
         fits = len(shape) == 1 and raw.ndim > 1 and math.prod(each) == shape[0]
         if not len(raw.shape) or not (fits or shape in (each, (1, *each))):

@@ -116,7 +116,9 @@ class SameConv2d(nn.Conv2d):
             x = pad(x, [side for n in zeros for side in (n // 2, n - n // 2)])
             zeros = [0, 0]
         padding = [n // 2 for n in reversed(zeros)]
-        return conv2d(x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
+        weights = self.weight, self.bias
+        y: Tensor = conv2d(x, *weights, self.stride, padding, self.dilation, self.groups)
+        return y
 
 
 class Block(nn.Module):

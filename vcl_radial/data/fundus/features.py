@@ -31,7 +31,7 @@ VERSION: Final = 1
 
 
 def photograph_backbone() -> Backbone:
-    """EfficientNet-lite0 as a map of squares `[B, 3, S, S]`, uint8, to features `[B, 3664]`.
+    """EfficientNet-lite0 as a map of squares `[B, 3, S, S]`, from 0 to 255, to features `[B, 3664]`.
 
     Raises:
         UserError: the package with the weights is not installed.
@@ -41,13 +41,13 @@ def photograph_backbone() -> Backbone:
     with data_errors(path, f"install {PACKAGE} again"):
         identity = [VERSION, "photographs", checksum(path)]
 
-    def load(brightest: float) -> Callable[[Tensor], Tensor]:
+    def load() -> Callable[[Tensor], Tensor]:
         network = EfficientNetLite0().eval()
         network.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
         network.fused().to(memory_format=torch.channels_last)
 
         def features(images: Tensor) -> Tensor:
-            x = (images.float() * (255 / brightest) - 127) / 128
+            x = (images.float() - 127) / 128
             x = x.contiguous(memory_format=torch.channels_last)
             *maps, last = network.maps(x, [*LAYERS, BLOCKS])
             over = [f(m) for m in maps for f in (_mean, _maximum, _deviation)]
@@ -77,7 +77,7 @@ def with_features(data: FundusData, report: ReportProgress = print_progress) -> 
         UserError: the package with the weights is not installed, or the cache cannot be written.
     """
     backbone, title = photograph_backbone(), f"{data.photographs.name}: features of photographs"
-    rows = feature_rows(backbone, data.images(np.arange(len(data))), 255.0, title, report)
+    rows = feature_rows(backbone, data.images(np.arange(len(data))), title, report)
     every = with_progress(rows, len(data), title, report, size=len)
     return replace(data, _pixels=np.concatenate([*every]), _rows=np.arange(len(data)))
 

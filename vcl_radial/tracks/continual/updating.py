@@ -142,7 +142,8 @@ def new_data(model: Model, path: Path, update: Update | None = None) -> ImageDat
         UserError, DataError: see `new_task`.
     """
     shape = model.card["input"]["shape"]
-    data = load_new_task(path, _image_size(shape))
+    size = _image_size(shape) if model.backbone is None else model.image_size
+    data = load_new_task(path, size)
     chosen = slice(None) if data.held_out is None else ~data.held_out
     train_x, test_x = data.train_x[chosen], data.test_x
     if math.prod(shape) == 3 * train_x[0].numel():  # grey images for a model of colour

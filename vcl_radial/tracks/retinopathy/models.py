@@ -59,7 +59,7 @@ class PhotographModel(Model):
     @cached_property
     def _features(self) -> Callable[[Tensor], Tensor]:
         """The features of a network that is held."""
-        return photograph_backbone().load(255.0)
+        return photograph_backbone().load()
 
     @torch.no_grad()
     def _log_draws(self, x: Tensor, number: int | None) -> Tensor:
