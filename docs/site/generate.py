@@ -33,6 +33,7 @@ OF = {
     "points": "Scores of a task's predictions",
     "run": "Scores of a run over all its tasks",
     "rows": "Scores of predicted numbers",
+    "intervals": "Scores of intervals of predicted numbers",
     "game": "Scores of a game",
     "table": "Scores that a track computes",
     "cost": "Costs",
