@@ -110,6 +110,8 @@ def method_page(name: str) -> str:
         ]
         parts += ["## Options\n\nKeys of `[options]` in a recipe, or `--set options.KEY=VALUE`.\n"]
         parts += [table(["option", "values", "default", "meaning"], cells)]
+    if text := results.verification_of(name):
+        parts += [f"## What stands for it\n\n{text}\n"]
     if rows := results.results_of(name):
         parts += [
             "## Results\n\nMean ± standard error over seeds, from the files of the "

@@ -5,6 +5,9 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -35,7 +38,19 @@ def _paragraph(text: str) -> str:
     if lines[0].startswith(("| ", "- ")):
         return text
     parts = re.split(r"(`[^`]*`)", text)  # odd ones are code
-    return "".join(p if n % 2 else re.sub(r"([*<\\])", r"\\\1", p) for n, p in enumerate(parts))
+    return "".join(
+        _linked(p) if n % 2 else re.sub(r"([*<\\])", r"\\\1", p) for n, p in enumerate(parts)
+    )
+
+
+def _linked(code: str) -> str:
+    """Code that names a module, or something in it, as a link to the module's file."""
+    name = code.strip("`")
+    for module in (name, name.rpartition(".")[0]):
+        path = f"{module.replace('.', '/')}.py"
+        if module.startswith("vcl_radial.") and (ROOT / path).is_file():
+            return f"[{code}](../{path})"
+    return code
 
 
 def sentence(text: str) -> str:

@@ -1,7 +1,9 @@
-"""The figures of a method in the committed files of the reports."""
+"""The figures of a method in the committed files of the reports, and how it was verified."""
 
 from __future__ import annotations
 
+import re
+from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
 
@@ -55,3 +57,14 @@ def results_of(method: str) -> list[list[str]]:
 def _mean(group: pd.DataFrame, column: str) -> str:
     values = group.get(column, pd.Series(dtype=float)).dropna()
     return with_spread(*mean_and_standard_error(values), 2) if len(values) else "–"
+
+
+def verification_of(method: str) -> str:
+    """What the table of `baselines/README.md` says stands for a method; empty if it has no row."""
+    text = (ROOT / "baselines" / "README.md").read_text(encoding="utf-8")
+    for line in text.splitlines():
+        cells = line.strip("| ").split(" | ")
+        names = re.findall("`([^`]+)`", cells[0]) if len(cells) == 3 else []
+        if any(fnmatch(method, name) for name in names):
+            return f"{cells[2][:1].upper()}{cells[2][1:]}."
+    return ""

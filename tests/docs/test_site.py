@@ -62,6 +62,22 @@ def test_the_figures_of_a_method_are_the_means_of_its_committed_runs():
     assert float(row[3].split()[0]) == pytest.approx(sum(values) / len(values), abs=0.006)
 
 
+@pytest.mark.parametrize(
+    ("method", "test"),
+    [
+        ("ivon", "tests/methods/test_exact_posteriors.py"),
+        ("radial-vcl-coreset-random", ""),
+        ("vadam", "On linear regression its mean is exact"),
+    ],
+)
+def test_a_page_of_a_method_says_how_it_was_verified(method, test):
+    text = results.verification_of(method)
+    assert text
+    assert test in text
+    assert text in generate.method_page(method)
+    assert results.verification_of("ewc") == ""
+
+
 def test_every_command_and_option_is_on_the_page_of_the_command_line():
     page = generate.command_line_page()
     parser = parser_for(*COMMANDS)
@@ -112,6 +128,10 @@ def test_a_docstring_keeps_its_words_and_its_equations_are_code():
     assert text.startswith("A \\*b\\* with `c*`.")
     assert "```text\nw = m * s\n  + 1\n```" in text
     assert "\\<b>" in text
+    link = "[`vcl_radial.methods.vcl.VCL`](../vcl_radial/methods/vcl.py)"
+    assert markdown.prose("See `vcl_radial.methods.vcl.VCL`, not `vcl_radial.no.such`.") == (
+        f"See {link}, not `vcl_radial.no.such`.\n"
+    )
 
 
 def test_every_page_of_the_docs_is_in_the_navigation():
