@@ -17,7 +17,9 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _cell(text: str) -> str:
-    return " ".join(re.sub(r"(?<!\\)\|", r"\\|", text).split())
+    parts = re.split(r"(`[^`]*`)", text)  # odd ones are code, in which a bar is no border
+    parts[::2] = (re.sub(r"(?<!\\)\|", r"\\|", part) for part in parts[::2])
+    return " ".join("".join(parts).split())
 
 
 def code(text: str, language: str = "text") -> str:
