@@ -115,10 +115,12 @@ class RWalk(SI):
             self._close()
         for name, score in self._walked.items():
             self.score[name] = (self.score[name] + score) / 2 if name in self.score else score
-        fisher, score = normalised(self.fisher), normalised(self.score)
+        fisher, walked = normalised(self.fisher), normalised(self.score)
         weights = self.trained_parameters()
         scale = 2 * task.points
-        self.past.replace(weights, {name: scale * (fisher[name] + score[name]) for name in weights})
+        self.past.replace(
+            weights, {name: scale * (fisher[name] + walked[name]) for name in weights}
+        )
         self._in_task = False
 
     def state_dict(self) -> dict[str, Any]:

@@ -240,8 +240,8 @@ class Model:
         from vcl_radial.models.inputs import Form, read_inputs
 
         about, size = self.card["input"], self.image_size
-        shape = about["shape"] if self.backbone is None else [3, size, size]
-        form = Form(tuple(shape), size, about.get("permuted", False))
+        shape: tuple[Any, ...] = (3, size, size) if self.backbone else tuple(about["shape"])
+        form = Form(shape, size, about.get("permuted", False))
         return read_inputs(data, form, data_dir)
 
     @property

@@ -31,7 +31,7 @@ VERSION: Final = 1
 
 
 def photograph_backbone() -> Backbone:
-    """EfficientNet-lite0 as a map of squares `[B, 3, S, S]`, from 0 to 255, to features `[B, 3664]`.
+    """EfficientNet-lite0 as a map of squares `[B, 3, S, S]`, of 0 to 255, to rows `[B, 3664]`.
 
     Raises:
         UserError: the package with the weights is not installed.
