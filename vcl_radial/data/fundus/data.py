@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -53,6 +53,15 @@ class FundusData:
     def classes(self) -> Tensor:
         """1 for each referable photograph, 0 for a healthy one, -1 for no grade: int64 `[N]`."""
         return torch.from_numpy(self.photographs.referable)
+
+    def mapped(self, rows_of: Callable[[Tensor], NDArray[Any]]) -> FundusData:
+        """The same photographs with other arrays in place of pixels.
+
+        Args:
+            rows_of: returns `[M, ...]` for all M cached pictures `[M, 3, size, size]`, of which the
+                table may have a part: so every split of a data set has the same arrays.
+        """
+        return replace(self, _pixels=rows_of(torch.from_numpy(np.array(self._pixels))))
 
     def select(self, rows: Sequence[int] | NDArray[np.int64] | NDArray[np.bool_]) -> FundusData:
         """The table of these rows, by number or by mask, with the same cache of pixels."""

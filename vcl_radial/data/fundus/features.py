@@ -8,11 +8,12 @@ mean over the photograph loses. The cache has them for every photograph.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from vcl_radial.data.backbones import LITE0, PACKAGE, required_weights
@@ -77,9 +78,12 @@ def with_features(data: FundusData, report: ReportProgress = print_progress) -> 
         UserError: the package with the weights is not installed, or the cache cannot be written.
     """
     backbone, title = photograph_backbone(), f"{data.photographs.name}: features of photographs"
-    rows = feature_rows(backbone, data.images(np.arange(len(data))), title, report)
-    every = with_progress(rows, len(data), title, report, size=len)
-    return replace(data, _pixels=np.concatenate([*every]), _rows=np.arange(len(data)))
+
+    def rows(images: Tensor) -> NDArray[np.float16]:
+        made = feature_rows(backbone, images, title, report)
+        return np.concatenate([*with_progress(made, len(images), title, report, size=len)])
+
+    return data.mapped(rows)
 
 
 @dataclass(frozen=True)
