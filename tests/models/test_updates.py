@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from failing import data_fails, fails, refuses
@@ -17,6 +18,7 @@ from vcl_radial.cli import main
 from vcl_radial.data.streams import load_dataset
 from vcl_radial.errors import VclRadialError
 from vcl_radial.models import format as files
+from vcl_radial.models.predict import predict_file
 from vcl_radial.reporting.gather import gather
 from vcl_radial.runs import kept, tracks
 from vcl_radial.runs.folder import RunFolder
@@ -151,6 +153,22 @@ def test_one_head_knows_its_classes_by_name_and_has_room_for_new_ones(tmp_path):
     model = vr.update(folder, tmp_path / "wide.npz", out=tmp_path, settings={"batch_size": 8})
     assert model.card["tasks"][2]["outputs"] == [*range(4, 16)]
     assert model.card["grown"] == [6]
+
+
+@pytest.mark.parametrize("benchmark", [MULTI_HEAD, SINGLE_HEAD])
+def test_the_probability_of_a_class_that_is_called_as_a_free_output_is_its_own(benchmark, tmp_path):
+    folder = folder_of(run_of(2, "naive", benchmark), tmp_path)
+    x = np.random.default_rng(0).integers(0, 17, (60, 64)).astype(np.uint8)
+    names = ["8", "9"] if benchmark == SINGLE_HEAD else ["1"]
+    np.savez(tmp_path / "new.npz", x=x, y=np.array(names * (60 // len(names))))
+    model = vr.update(folder, tmp_path / "new.npz", out=tmp_path, settings={"batch_size": 8})
+    head = model.classes[-1]
+    assert len({*head}) == len(head)
+    assert [head[output] for output in model.card["tasks"][2]["outputs"]] == names
+    to = tmp_path / "predicted.csv"
+    predict_file(model, str(tmp_path / "new.npz"), to, task="new", probabilities=True)
+    table = pd.read_csv(to, dtype={"class": str})
+    assert [row[f"p({row['class']})"] for _, row in table.iterrows()] == [*table["probability"]]
 
 
 def test_a_folder_of_images_is_a_task(tmp_path):

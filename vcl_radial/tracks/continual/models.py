@@ -26,13 +26,6 @@ def kept(training: TaskRun) -> tuple[dict[str, Any], dict[str, Any]] | None:
         return None
     stream, state = training.stream, training.trainer.states[-1]
     tasks = range(stream.n_tasks)
-    names = stream.class_names or tuple(tuple(map(str, classes)) for classes in stream.task_classes)
-    heads: list[list[str]] = []
-    for task in tasks:
-        if stream.task_label(task) == len(heads):
-            heads.append([str(number) for number in range(stream.n_classes)])
-        for label, name in zip(stream.task_classes[task], names[task], strict=True):
-            heads[stream.task_label(task)][label] = name
     card = {
         "input": {
             "shape": list(stream.x.shape[1:]),
@@ -48,12 +41,30 @@ def kept(training: TaskRun) -> tuple[dict[str, Any], dict[str, Any]] | None:
             }
             for t in tasks
         ],
-        "heads": heads,
+        "heads": output_names(stream),
         "multi_head": stream.multi_head,
         "grown": grown_outputs(training.method.network),
         "training_points": training_points(state),
     }
     return card, state
+
+
+def output_names(stream: TensorStream) -> list[list[str]]:
+    """The names of the outputs of each head, which differ: a class, or the number of the output."""
+    names = stream.class_names or tuple(tuple(map(str, classes)) for classes in stream.task_classes)
+    heads: dict[int, dict[int, str]] = {}
+    for task in range(stream.n_tasks):
+        head = heads.setdefault(stream.task_label(task), {})
+        head |= zip(stream.task_classes[task], names[task], strict=True)
+    # Classes of an update may be called 8 and 9, and have the outputs 4 and 5.
+    taken = [{*head.values()} for head in heads.values()]
+    return [
+        [
+            head.get(number, f"output {number}" if str(number) in known else str(number))
+            for number in range(stream.n_classes)
+        ]
+        for head, known in zip(heads.values(), taken, strict=True)
+    ]
 
 
 def grown_outputs(network: nn.Module) -> list[int]:
