@@ -190,6 +190,13 @@ def test_no_label_of_the_pictures_covers_another(count, first):
                 assert not box.overlaps(place), (text, other)
 
 
+def test_a_method_of_all_rows_at_once_stands_beside_others_in_sequence():
+    sliced = [r for k in range(3) for r in scores("boston", "naive", number=k)]
+    figure = pictures.over_slices(tidy([*sliced, *scores("boston", "bayes-linear")]))
+    assert [line.get_linestyle() for line in figure.axes[0].lines].count("-") == 1
+    assert not any("linear" in text for text, _ in drawn_texts(figure))
+
+
 def test_pictures_are_drawn_where_everything_has_diverged():
     nothing = tidy(scores(values=(math.nan, math.nan)))
     pictures.log_likelihoods(over_splits(nothing)).canvas.draw()

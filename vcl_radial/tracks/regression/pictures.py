@@ -128,11 +128,14 @@ def over_slices(scores: pd.DataFrame) -> Figure:
     """Draw a panel for each set: log-likelihood on all test rows after each slice; dashed: at once.
 
     Args:
-        scores: the table of scores, in which `after` is 0 for all rows at once.
+        scores: the table of scores, in which `after` is 0 for all rows at once; methods that have
+            no slices of a set are not drawn there.
     """
     shown = scores[scores["metric"] == "log_likelihood"]
     last = int(shown["after"].max())
-    at_once = mean_curves(shown[shown["after"] == 0])
+    in_sequence = mean_curves(shown[shown["after"] > 0])
+    drawn = {(curve.panel, curve.name) for curve in in_sequence}
+    at_once = [c for c in mean_curves(shown[shown["after"] == 0]) if (c.panel, c.name) in drawn]
     return line_figure(
         "Test log-likelihood in sequence",
         [
@@ -140,7 +143,7 @@ def over_slices(scores: pd.DataFrame) -> Figure:
             "mean ± standard error over splits",
             "dashed: the posterior of all rows at once",
         ],
-        mean_curves(shown[shown["after"] > 0]),
+        in_sequence,
         ("slices seen", "nats per test row"),
         references=[Curve(c.panel, c.name, [1, last], [c.y[0]] * 2) for c in at_once],
         scale=lambda axes, curves: axes.set_xticks(curves[0].x),
