@@ -173,7 +173,7 @@ def test_a_dry_run_prints_the_rounds_of_a_whole_game_and_plays_none_of_it(
 ):
     line = command(tmp_path / "runs", data_dir, "--method", "naive", "--dry-run", rounds=300)
     assert main(line) == 0
-    assert "naive: 300 rounds; " in capsys.readouterr().out
+    assert "one run: 300 rounds; " in capsys.readouterr().out
     assert not (tmp_path / "runs").exists()
 
 

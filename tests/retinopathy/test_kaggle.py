@@ -133,11 +133,11 @@ def command(root, out, *more):
 def test_a_dry_run_prints_the_costs_and_trains_nothing(root, tmp_path, capsys):
     assert main(command(root, tmp_path / "runs", "--dry-run")) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "retinopathy-kaggle: 2 runs, 2 without their seeds"
+    assert lines[0] == "retinopathy-kaggle: 2 runs"
     assert lines[1].endswith("16 photographs to train on, 8 to choose epochs on, 16 to test on")
     assert lines[2].startswith("kaggle-eyepacs-all: 40 photographs of 16 pixels are decoded once")
-    assert [line.split()[0] for line in lines[3:]] == ["radial-vcl:", "naive:"]
-    assert all("; 4 steps of 4; " in line for line in lines[3:])
+    assert {"radial-vcl: 1 run", "naive: 1 run"} <= {*lines[3:]}
+    assert sum("; 4 steps of 4; " in line for line in lines) == 2
     assert not (tmp_path / "runs").exists()
 
 

@@ -67,7 +67,8 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dry-run",
         action="store_true",
-        help="print what one run of each method would cost, and train nothing",
+        help="print the recipe of each method, what differs from the shipped one, and what a run "
+        "would cost; write nothing",
     )
     add_list(
         parser,

@@ -49,6 +49,14 @@ def without_points(state: Any) -> Any:
     return [*map(without_points, state)] if isinstance(state, list) else state
 
 
+def size_of(state: Mapping[str, Any]) -> int | None:
+    """Bytes of the files of a state; None if it cannot be stored."""
+    try:
+        return sum(map(len, encode(state, {}).values()))
+    except TypeError:
+        return None
+
+
 def encode(state: Mapping[str, Any], card: Mapping[str, Any]) -> dict[str, bytes]:
     """The contents of the two files by name, the card last.
 

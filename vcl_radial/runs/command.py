@@ -146,9 +146,19 @@ def print_costs(
     check_device(track, benchmark, device)
     track.check_runs(runs)
     where = device_of(device, track, None)
-    once = {(run.method, run.digest()): run for run in reversed(runs)}
-    print(f"{benchmark}: {len(runs)} runs, {len(once)} without their seeds")
-    for line in track.costs([*reversed(once.values())], data_dir, where):
+    try:
+        shipped = planning.plan(benchmark, methods, seeds)
+    except UserError:  # the settings of the command complete those of a file
+        shipped = []
+
+    from vcl_radial.runs.costs import cost_lines
+
+    if not track.uses_all_cores and where == "cpu":
+        from vcl_radial.system.processor import prepare
+
+        prepare(threads=1)
+    print(f"{benchmark}: {len(runs)} run{'s' * (len(runs) > 1)}")
+    for line in cost_lines(track, runs, shipped, data_dir, where):
         print(line, flush=True)
 
 

@@ -183,5 +183,7 @@ class Progress(Lines):
 
 
 def duration(seconds: float) -> str:
-    """An estimated time in minutes or hours."""
+    """An estimated time in seconds, minutes or hours."""
+    if seconds < 60:
+        return f"{max(seconds, 0.1):.1f} seconds"
     return f"{seconds / 3600:,.1f} hours" if seconds > 3600 else f"{seconds / 60:.1f} minutes"

@@ -38,6 +38,25 @@ class Objective:
     label: str
 
 
+@dataclass(frozen=True)
+class Cost:
+    """What one run would cost; None for what is not known.
+
+    Attributes:
+        work: what the run does, such as "1,200 steps of 256".
+        seconds: seconds of one core, or of all cores or the GPU where a run uses these.
+        memory: peak memory of its process in bytes.
+        disk: bytes of the model that its folder keeps.
+        notes: lines about its data.
+    """
+
+    work: str
+    seconds: float | None = None
+    memory: float | None = None
+    disk: float | None = None
+    notes: Sequence[str] = ()
+
+
 def objectives(of: str) -> dict[str, Objective]:
     """The metrics of a kind (see `vcl_radial.metrics.Metric.of`) that have a better direction."""
     return {
@@ -197,13 +216,20 @@ class Track(ABC, Generic[R]):
         """The number of epochs of a run, as far as it is known before the start."""
         return 0
 
-    def costs(self, runs: Sequence[R], data_dir: Path | None, device: str) -> Iterable[str]:
-        """Lines on what each of these runs would cost, for `run --dry-run`; nothing is trained.
+    def costs(
+        self, groups: Sequence[Sequence[R]], data_dir: Path | None, device: str
+    ) -> Iterable[Cost]:
+        """What one run of each group would cost, for `run --dry-run`; no run is trained.
+
+        Args:
+            groups: runs that differ only in the seed.
+            data_dir: the folder of the data.
+            device: "cpu" or "cuda".
 
         Raises:
             UserError: the data cannot be read.
         """
-        return [f"{run.label}: {self.epochs(run):,} {self.counts}" for run in runs]
+        return [Cost(f"{self.epochs(group[0]):,} {self.counts}") for group in groups]
 
     @abstractmethod
     def read(self, path: Path, environment: Mapping[str, Any]) -> Mapping[str, pd.DataFrame]:

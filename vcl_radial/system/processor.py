@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import time
 
 import torch
 
@@ -28,6 +29,14 @@ def prepare(threads: int) -> None:
     # A network trained to a loss near 0 meets denormal numbers, and they are slow.
     torch.set_flush_denormal(True)
     _keep_freed_memory()
+
+
+def clock(device: str) -> float:
+    """Seconds: on a CPU those of the threads at work, which other programs do not change."""
+    if device == "cuda":
+        torch.cuda.synchronize()
+        return time.perf_counter()
+    return time.process_time() / torch.get_num_threads()
 
 
 def _keep_freed_memory() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.folder import RunFolder
-from vcl_radial.runs.track import Track, objectives
+from vcl_radial.runs.track import Cost, Track, objectives
 from vcl_radial.runs.training import Step, Training
 from vcl_radial.tracks.bandits.files import path_of
 from vcl_radial.tracks.bandits.settings import Run
@@ -71,20 +70,24 @@ class Bandits(Track[Run]):
         value = float(game[objective].iloc[-1])
         return value if math.isfinite(value) else None
 
-    def costs(self, runs: Sequence[Run], data_dir: Path | None, device: str) -> Iterable[str]:
-        """Rounds and time of each game, from its first rounds with five trainings."""
-        from vcl_radial.runs.progress import duration
+    def costs(
+        self, groups: Sequence[Sequence[Run]], data_dir: Path | None, device: str
+    ) -> Iterable[Cost]:
+        """Rounds, time and memory of a game, from its first rounds with five trainings."""
+        from vcl_radial.system.memory import peak, reset_peak
+        from vcl_radial.system.processor import clock
         from vcl_radial.tracks.bandits.environment import Bandit
         from vcl_radial.tracks.bandits.game import Game, bandit_of
 
-        for run in runs:
+        for run, *_ in groups:
             game, few = bandit_of(run, data_dir), slice(5 * run.data.every)
             parts = (game.contexts[few], game.rewards[few], game.optimum[few])
             first = Game(run, Bandit(*parts), lambda step: None)
-            started = time.process_time()
+            reset_peak(device)
+            started = clock(device)
             first.train()
-            seconds = (time.process_time() - started) * game.rounds / first.bandit.rounds
-            yield f"{run.method}: {game.rounds:,} rounds; {duration(seconds)} on one core"
+            seconds = (clock(device) - started) * game.rounds / first.bandit.rounds
+            yield Cost(f"{game.rounds:,} rounds", seconds, peak(device))
 
     def epochs(self, run: Run) -> int:
         """Number of rounds; 0 if there is one for every row."""

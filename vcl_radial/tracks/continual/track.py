@@ -7,7 +7,7 @@ import io
 import json
 import statistics
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -18,7 +18,7 @@ from vcl_radial.files.reading import read_text
 from vcl_radial.metrics import run_metrics, summary
 from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.folder import RunFolder
-from vcl_radial.runs.track import Objective, Track
+from vcl_radial.runs.track import Cost, Objective, Track
 from vcl_radial.runs.training import Lanes, Step, Training
 from vcl_radial.system.quiet import quiet
 from vcl_radial.tracks.continual.settings import IMAGE_FOLDER, Run
@@ -87,6 +87,15 @@ class Continual(Track[Run]):
         from vcl_radial.tracks.continual.execute import open_run
 
         return open_run(run, context, report)
+
+    def costs(
+        self, groups: Sequence[Sequence[Run]], data_dir: Path | None, device: str
+    ) -> Iterable[Cost]:
+        """Steps, time, memory and model of a run, from a short one on a part of its data."""
+        with quiet():  # Avalanche's imports warn
+            from vcl_radial.tracks.continual.costs import costs
+
+        return costs([group[0] for group in groups], data_dir, device)
 
     def read(self, path: Path, environment: Mapping[str, Any]) -> Mapping[str, pd.DataFrame]:
         """Read `accuracy`, and, where a run has them, `layers` and `avalanche`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -12,7 +12,7 @@ from vcl_radial.data.named_files import file_path
 from vcl_radial.files.reading import read_text
 from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.folder import RunFolder
-from vcl_radial.runs.track import Track, objectives
+from vcl_radial.runs.track import Cost, Track, objectives
 from vcl_radial.runs.training import Lanes, Step, Training
 from vcl_radial.tracks.regression import files
 from vcl_radial.tracks.regression.settings import Recipe, Run, table_name
@@ -144,6 +144,14 @@ class Regression(Track[Run]):
     def epochs(self, run: Run) -> int:
         """The steps of Adam."""
         return run.steps
+
+    def costs(
+        self, groups: Sequence[Sequence[Run]], data_dir: Path | None, device: str
+    ) -> Iterable[Cost]:
+        """Steps, time, memory and model of a run, from a few steps."""
+        from vcl_radial.tracks.regression.costs import costs
+
+        return costs(groups, data_dir, device, self.lanes)
 
     def read(self, path: Path, environment: Mapping[str, Any]) -> Mapping[str, pd.DataFrame]:
         """Read `scores`: `slice`, `metric` and `value`."""

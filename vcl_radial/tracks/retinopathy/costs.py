@@ -9,7 +9,7 @@ numbers that the backward pass needs, and of each trained number with its gradie
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,6 +20,8 @@ from vcl_radial.data.decoding import processors
 from vcl_radial.data.fundus import load_photographs
 from vcl_radial.data.fundus.data import decode_one
 from vcl_radial.runs.progress import duration
+from vcl_radial.runs.track import Cost
+from vcl_radial.system.processor import clock
 from vcl_radial.tracks.methods import draws
 from vcl_radial.tracks.retinopathy.parts import parts_of
 from vcl_radial.tracks.retinopathy.prepare import split_of, synthetic_settings
@@ -33,24 +35,17 @@ _PIXELS = 512**2
 """Most pixels of the photographs of a measured step."""
 
 
-def _seconds(device: str) -> float:
-    """A clock: on a CPU that of the threads at work, which other programs do not change."""
-    if device == "cuda":
-        torch.cuda.synchronize()
-        return time.perf_counter()
-    return time.process_time() / torch.get_num_threads()
-
-
 class _Counts(NamedTuple):
     """Photographs in the parts of a run: to train on by site, to choose by, to test on."""
 
     train: Sequence[int]
     validation: int
     test: int
+    notes: Sequence[str]
 
 
-def costs(runs: Sequence[Run], data_dir: Path | None, device: str) -> Iterator[str]:
-    """Lines on the photographs of runs, then on the steps, memory and time of each run.
+def costs(runs: Sequence[Run], data_dir: Path | None, device: str) -> Iterator[Cost]:
+    """Photographs, steps, memory and time of each run.
 
     Raises:
         UserError: the data cannot be read, or a part would be empty.
@@ -59,21 +54,22 @@ def costs(runs: Sequence[Run], data_dir: Path | None, device: str) -> Iterator[s
     for run in runs:
         data, recipe = run.needed, run.recipe
         if (key := data.model_dump_json()) not in counts:
-            counts[key] = yield from _counts(data, data_dir)
-        train, validation, test = counts[key]
+            counts[key] = _counts(data, data_dir)
+        train, validation, test, notes = counts[key]
         numbers, kept, seconds, samples = _step(recipe, data.size, device)
         steps = recipe.epochs * sum(rows // recipe.batch_size for rows in train)
         chosen_by = recipe.epochs * validation * min(samples, recipe.validation_samples)
         forwards = (chosen_by + test * samples) / (3 * recipe.train_samples)
-        time_needed = duration(seconds * (steps * recipe.batch_size + forwards))
-        yield (
-            f"{run.method}: {numbers:,} trained numbers; {steps:,} steps of {recipe.batch_size}; "
-            f"{(16 * numbers + kept * recipe.batch_size) / 1e9:.2f} GB; {time_needed} on the "
-            f"{device} with {torch.get_num_threads()} threads"
+        yield Cost(
+            f"{numbers:,} trained numbers; {steps:,} steps of {recipe.batch_size}",
+            seconds=seconds * (steps * recipe.batch_size + forwards),
+            memory=16 * numbers + kept * recipe.batch_size,
+            disk=4 * numbers,
+            notes=notes,
         )
 
 
-def _counts(data: DataSettings, data_dir: Path | None) -> Generator[str, None, _Counts]:
+def _counts(data: DataSettings, data_dir: Path | None) -> _Counts:
     drawn = synthetic_settings(data)
     tables = {
         name: load_photographs(name, data_dir, on_fault=data.on_fault, synthetic=drawn)
@@ -90,16 +86,14 @@ def _counts(data: DataSettings, data_dir: Path | None) -> Generator[str, None, _
         [len(getattr(split, part)) for split in splits] for part in ("train", "validation", "test")
     )
     tested = sum(test) + sum(len(tables[name]) for name in data.shifted)
-    yield (
+    notes = (
         f"{data.dataset}: {sum(train):,} photographs to train on, {sum(validation):,} to choose "
-        f"epochs on, {tested:,} to test on"
-    )
-    yield (
+        f"epochs on, {tested:,} to test on",
         f"{data.dataset}: {total:,} photographs of {data.size} pixels are decoded once, in "
         f"{duration(total * decoding / processors())}, into a cache of "
-        f"{total * 3 * data.size**2 / 1e9:.2f} GB"
+        f"{total * 3 * data.size**2 / 1e9:.2f} GB",
     )
-    return _Counts(train, sum(validation), tested)
+    return _Counts(train, sum(validation), tested, notes)
 
 
 def _step(recipe: Recipe, size: int, device: str) -> tuple[int, int, float, int]:
@@ -117,7 +111,7 @@ def _step(recipe: Recipe, size: int, device: str) -> tuple[int, int, float, int]
     x = torch.rand(photographs, 3, size, size, device=device)
     tasks = [(x, torch.zeros(photographs, dtype=torch.int64, device=device))]
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-        ends = [_seconds(device) for _ in trainer.steps(tasks)]
+        ends = [clock(device) for _ in trainer.steps(tasks)]
     method = trainer.method
     samples = recipe.eval_samples if draws(recipe, type(method)) else method.eval_samples
     # The first step sets up, and the last one ends the task.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from vcl_radial.data.backbones import LITE0
 from vcl_radial.runs.context import RunContext
 from vcl_radial.runs.folder import RunFolder
-from vcl_radial.runs.track import Objective, Track
+from vcl_radial.runs.track import Cost, Objective, Track
 from vcl_radial.runs.training import Step, Training
 from vcl_radial.tracks.retinopathy.settings import VALIDATION, DataSettings, Run
 from vcl_radial.tracks.sets import taken_sets
@@ -147,11 +147,13 @@ class Retinopathy(Track[Run]):
         """The chance level, an AUC of 50 %."""
         return 50.0
 
-    def costs(self, runs: Sequence[Run], data_dir: Path | None, device: str) -> Iterable[str]:
+    def costs(
+        self, groups: Sequence[Sequence[Run]], data_dir: Path | None, device: str
+    ) -> Iterable[Cost]:
         """Photographs, cache, steps, memory and time, from one step on one photograph."""
         from vcl_radial.tracks.retinopathy.costs import costs
 
-        return costs(runs, data_dir, device)
+        return costs([group[0] for group in groups], data_dir, device)
 
     def kept_model(self, training: Any) -> tuple[dict[str, Any], dict[str, Any]] | None:
         """The method after the last site."""
