@@ -119,8 +119,7 @@ def _parts(
     for part in ("train", "test"):
         images: Tensor = getattr(data, f"{part}_x")
         title = f"{data.name}: features of the {part} images by {backbone.name}"
-        rows = feature_rows(backbone, images, title, report)
-        yield part, iter(with_progress(rows, len(images), title, report, size=len))
+        yield part, feature_rows(backbone, images, title, report)
 
 
 def _joined(rows: Iterator[Rows]) -> Tensor:
@@ -145,7 +144,7 @@ def _check_images(data: ImageData) -> None:
 def feature_rows(
     backbone: Backbone, images: Tensor, title: str, report: ReportProgress
 ) -> Iterator[Rows]:
-    """Yield features of images, `CHUNK` rows at a time, from the cache or computed.
+    """Yield features of images, `CHUNK` rows at a time, from the cache or computed with progress.
 
     Args:
         backbone: the network.
@@ -158,9 +157,23 @@ def feature_rows(
     """
     facts = [tensors_checksum(images), str(images.dtype), backbone.identity]
     folder = cache_root() / "features" / f"{backbone.name}-{digest(facts)[:16]}"
+    rows = _feature_rows(folder, backbone, images, title, report)
+    count = -(-len(images) // CHUNK)
+    if all(_file(folder, number).is_file() for number in range(count)):
+        return rows
+    return with_progress(rows, len(images), title, report, size=len)
+
+
+def _file(folder: Path, number: int) -> Path:
+    return folder / f"{number:05}.npz"
+
+
+def _feature_rows(
+    folder: Path, backbone: Backbone, images: Tensor, title: str, report: ReportProgress
+) -> Iterator[Rows]:
     features: Callable[[Tensor], Tensor] | None = None
     for start in range(0, len(images), CHUNK):
-        path = folder / f"{start // CHUNK:05}.npz"
+        path = _file(folder, start // CHUNK)
         if (rows := _read(path)) is None:
             try:
                 with one_at_a_time(folder.with_suffix(".lock")):

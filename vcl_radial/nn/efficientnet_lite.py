@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from itertools import pairwise
-from typing import Final, Self
+from typing import Final, Self, cast
 
 from torch import Tensor, nn
 from torch.nn.functional import conv2d, pad, relu6
@@ -116,9 +116,7 @@ class SameConv2d(nn.Conv2d):
             x = pad(x, [side for n in zeros for side in (n // 2, n - n // 2)])
             zeros = [0, 0]
         padding = [n // 2 for n in reversed(zeros)]
-        weights = self.weight, self.bias
-        y: Tensor = conv2d(x, *weights, self.stride, padding, self.dilation, self.groups)
-        return y
+        return conv2d(x, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
 
 
 class Block(nn.Module):
@@ -141,9 +139,8 @@ class Block(nn.Module):
         """The map after the block."""
         y = relu6(self._bn0(self._expand_conv(x)), inplace=True) if self._expands else x
         y = relu6(self._bn1(self._depthwise_conv(y)), inplace=True)
-        y = self._bn2(self._project_conv(y))
-        out: Tensor = x + y if self._adds else y
-        return out
+        y = cast(Tensor, self._bn2(self._project_conv(y)))
+        return x + y if self._adds else y
 
 
 def _norm(channels: int) -> nn.BatchNorm2d:
