@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -100,5 +101,9 @@ class FeatureNormalisation(Normalisation):
 
     def __call__(self, images: Tensor) -> Tensor:
         """Normalise features `[B, D]`."""
-        mean, std = (torch.tensor(v, device=images.device) for v in (self.mean, self.std))
-        return (images.float() - mean) / std
+        tensors = self._tensors.to(images.device)
+        return (images.float() - tensors[0]) / tensors[1]
+
+    @cached_property
+    def _tensors(self) -> Tensor:
+        return torch.tensor([self.mean, self.std])
