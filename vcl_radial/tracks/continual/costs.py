@@ -12,6 +12,7 @@ import dataclasses
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from vcl_radial.data.streams import TensorStream
 from vcl_radial.models.format import size_of
@@ -83,7 +84,8 @@ def _shortened(run: Run, stream: TensorStream) -> TensorStream:
     few, part = stream.first(min(_TASKS, stream.n_tasks)), run.evaluate_on
     train = tuple(rows[: _BATCHES * run.recipe.batch_size] for rows in few.train)
     scored = tuple(few.rows(task, part)[:_SCORED] for task in range(few.n_tasks))
-    return dataclasses.replace(few, train=train, **{part: scored})
+    shortened: dict[str, Any] = {"train": train, part: scored}
+    return dataclasses.replace(few, **shortened)
 
 
 def _batches(run: Run, points: int) -> int:
