@@ -62,6 +62,8 @@ def test_what_is_no_name_word_or_folder_is_refused(command):
     assert (code, out) == (1, "")
     assert "no-such-thing" in line
     assert command("list", " ")[0] == 1
+    assert command("list", "x" * 5000)[0] == 1  # no path can be so long
+    assert "'radial-vcl'" in command("list", "radial-vlc")[2][0]
     assert command("list", ".", "--json")[0] == 1
     with refuses("'ewcc'", "'ewc'"):
         about("ewcc")

@@ -6,6 +6,7 @@ import argparse
 import json
 from collections.abc import Mapping
 from dataclasses import asdict
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,7 +46,7 @@ def _list(options: argparse.Namespace) -> int:
         page = about(str(name))
         print(json.dumps(asdict(page), indent=2) if options.json else "\n".join(lines(page)))
         return DONE
-    if name is not None and Path(name).is_dir():
+    if name is not None and _is_folder(name):
         if options.json:
             raise UserError("--json is not for a folder of runs; leave it out", at=name)
         from vcl_radial.runs.updating import model_lines
@@ -55,9 +56,11 @@ def _list(options: argparse.Namespace) -> int:
         return DONE
     tables = {title: _with(name or "", rows) for title, rows in _tables().items()}
     if not any(tables.values()):
+        near = get_close_matches(str(name), names(), 1)
+        hint = f"did you mean {near[0]!r}? " if near else ""
         raise UserError(
             "is no folder, and no method, benchmark or sweep has it in its name or description; "
-            "`vcl-radial list` lists all",
+            f"{hint}`vcl-radial list` lists all",
             at=visible(str(name)),
         )
     if options.json:
@@ -66,6 +69,14 @@ def _list(options: argparse.Namespace) -> int:
     for title, rows in tables.items():
         _show(title, rows)
     return DONE
+
+
+def _is_folder(name: str) -> bool:
+    """Whether there is a folder; also of a text that is too long for a path."""
+    try:
+        return Path(name).is_dir()
+    except OSError:
+        return False
 
 
 def _tables() -> dict[str, Mapping[str, str]]:
