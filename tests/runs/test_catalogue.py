@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 import tomli_w
+from failing import refuses
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -266,6 +267,13 @@ def test_a_method_without_a_toml_of_a_track_is_trained_by_the_tracks_own_default
 def test_an_unknown_key_is_compared_with_those_of_inner_tables_too(method, key, meant):
     with pytest.raises(UserError, match=f"{key!r}; the nearest known one is '{meant}'"):
         planning.plan("split-digits-multi-head", [method], [0], {key: 2})
+
+
+@pytest.mark.parametrize("link", [{"parents": "a"}, {"parent": 1}, 3])
+def test_a_wrong_key_of_a_table_in_a_list_is_named(link):
+    (run,) = plan(DIGITS, ["naive"], [0])
+    with refuses("updates", "[0]"):
+        tracks.find("continual").validated({**run.settings(), "updates": [link]})
 
 
 @pytest.mark.parametrize("mark", ["", "\ufeff"])

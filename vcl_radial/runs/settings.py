@@ -132,9 +132,11 @@ def _known_keys(
 
 
 def _model_at(model: type[BaseModel], names: list[str]) -> type[BaseModel]:
-    """The model of an inner table."""
+    """The model of an inner table, or of the tables of a list."""
     for name in names:
-        model = _models(model.model_fields[name].annotation)[0]
+        annotation = model.model_fields[name].annotation
+        in_lists = [m for inner in get_args(annotation) for m in _models(inner)]
+        model = (*_models(annotation), *in_lists)[0]
     return model
 
 
