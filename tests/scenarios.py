@@ -120,7 +120,8 @@ def network(posterior="radial", multi_head=True, hidden=(32,), point_heads=False
 def posterior_for(name):
     """The first posterior of a network that a method takes."""
     by_units = PosteriorSettings("low-rank", "unit", rank=3)
-    for posterior in (None, "radial", RDPSettings("row", 0.05), by_units):
+    noisy = PosteriorSettings("gaussian", initial_noise=0.1)
+    for posterior in (None, "radial", RDPSettings("row", 0.05), by_units, noisy):
         try:
             built_in_class(name)(network(posterior))
         except UserError:

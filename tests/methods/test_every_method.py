@@ -37,6 +37,7 @@ QUICK = {
     "badam": {"lr": 1e-2, "prior_scale": 0.1},
     "laplace_linearised": {"lr": 1e-2, "evidence": False},
     "deep_ensemble": {"members": 2},
+    "mesu": {"largest_move": 0.9},
     "learning_body": {"lr": 1e-2, "learner": "l2", "kl_weight": 100.0, "propagate": True},
     **{name: {"lr": 1e-2, "batch_size": 20} for name in ("swag", "sgld")},
     **{name: {"lr": 0.1} for name in ("vogn", "ivon")},  # in units of the curvature
@@ -300,6 +301,7 @@ IMPOSSIBLE = {
     "ewc_separate": {"options.fisher": ["sampled"]},
     "ewc_dr": {"options.largest": [0.0]},
     "si": {"options.xi": [0.0]},
+    "mesu": {"options.window": [0], "options.rate": [0.0], "options.largest_move": [1.0]},
     "rwalk": {"options.xi": [0.0], "options.alpha": [1.5], "options.interval": [0]},
     "slda": {"options.shrinkage": [-0.1, 1.5]},
     "gvcl": {"options.strength": [-1]},

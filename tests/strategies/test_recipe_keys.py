@@ -113,6 +113,7 @@ def test_point_estimates_are_predicted_with_once():
         "laplace_linearised",
         "bayes_linear",
         "learning_body",
+        "mesu",
         "sgld",
         "swag",
     }:

@@ -19,7 +19,8 @@ over the means.
 
 As in that code, the classes have equal prior probabilities, and a class without points has the
 score 0. The code can also take the first covariance from a batch of points; here the stream begins
-with the first point, which it allows too. The features are not those of a pretrained network.
+with the first point, which it allows too. The features are not those of a pretrained network, and
+are far from Gaussian: the probabilities are much too certain.
 """
 
 from __future__ import annotations

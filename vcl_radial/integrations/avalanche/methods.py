@@ -27,6 +27,7 @@ from vcl_radial.methods import (
     lwf,
     mas,
     mc_dropout,
+    mesu,
     ml_init_vcl,
     naive,
     proximal_vcl,
@@ -176,6 +177,12 @@ class MCDropout(ContinualStrategy):
     """`MCDropout` as a strategy."""
 
     method_class = mc_dropout.MCDropout
+
+
+class MESU(ContinualStrategy):
+    """`MESU` as a strategy."""
+
+    method_class = mesu.MESU
 
 
 class MLInitVCL(ContinualStrategy):

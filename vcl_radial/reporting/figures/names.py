@@ -36,6 +36,7 @@ _METHODS = {
     "lwf": "LwF",
     "mas": "MAS",
     "mc-dropout": "MC dropout",
+    "mesu": "MESU",
     "naive-sgd": "naive, SGD",
     "radial-ensemble": "radial ensemble",
     "radial-low-rank-vcl": "radial low-rank VCL",
