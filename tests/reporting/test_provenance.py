@@ -1,6 +1,8 @@
 """What stands behind the numbers of a page."""
 
-from vcl_radial.reporting.provenance import behind
+from types import SimpleNamespace
+
+from vcl_radial.reporting.provenance import behind, different_recipes
 
 RUN = {
     "commit": "abc",
@@ -43,3 +45,14 @@ def test_what_an_older_version_did_not_write_down_is_unknown_or_left_out():
     assert short["finished"] == ["0.42 seconds of training and evaluation in all"]
     assert "command" not in facts
     assert next(iter(facts)) == "data"
+
+
+def run_with(method, **recipe):
+    return SimpleNamespace(method=method, spec=SimpleNamespace(recipe=recipe))
+
+
+def test_a_line_names_how_long_methods_train_only_where_that_differs():
+    same = [run_with("a", epochs=20, hidden=[8]), run_with("b", epochs=20, hidden=[8])]
+    assert different_recipes(same) == []
+    runs = [*same, run_with("c", epochs=1, hidden=[8]), run_with("c", epochs=1, hidden=[8])]
+    assert different_recipes(runs) == [("methods differ in", ["epochs: 20 (a, b), 1 (c)"])]

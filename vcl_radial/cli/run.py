@@ -92,12 +92,12 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from vcl_radial.runs.command import perform_command, print_costs
-
     settings = settings_of(options)
     if options.ood is not None:
         settings |= {"stream.ood": options.ood}
     if options.dry_run:
+        from vcl_radial.reporting.costs import print_costs
+
         print_costs(
             options.benchmark,
             options.methods,
@@ -108,6 +108,8 @@ def _run(options: argparse.Namespace) -> int:
             data_dir=options.data_dir,
         )
         return DONE
+    from vcl_radial.runs.command import perform_command
+
     done = perform_command(
         options.benchmark,
         options.methods,
@@ -131,8 +133,11 @@ def _run(options: argparse.Namespace) -> int:
     if len(done.runs) == len(done.failures):
         return FAILED
     from vcl_radial.reporting.write import report_of_command
+    from vcl_radial.runs.doubts import doubts
 
     shown = report_of_command(done.runs, done.context, [end.run for end in done.failures])
+    for line in doubts(done.runs, options.benchmark, options.methods, settings):
+        print(f"note: {line}")
     return FAILED if done.failures or not shown else DONE
 
 

@@ -11,6 +11,9 @@ from vcl_radial.runs.track import FinishedRun
 
 FILE = "origin.csv"
 
+_COMPARED = ("epochs", "first_task_epochs", "steps", "network", "hidden", "channels", "batch_size")
+"""Keys of recipes that a comparison of methods should name where they differ."""
+
 Environment = Mapping[str, Any]
 """The `environment.json` of a run, or a result of `vcl_radial.runs.environment.describe`."""
 
@@ -45,6 +48,23 @@ def behind(
     if known := _sorted(e["command"] for e in environments if e.get("command") is not None):
         facts.append(("command", known))
     return facts
+
+
+def different_recipes(runs: Sequence[FinishedRun]) -> Facts:
+    """The length of the training, the network and the batch, as far as methods differ in them."""
+    lines = []
+    for key in _COMPARED:
+        values: dict[str, dict[str, None]] = {}
+        for run in runs:
+            if key in run.spec.recipe:
+                values.setdefault(run.method, {})[str(run.spec.recipe[key])] = None
+        by_value: dict[str, list[str]] = {}
+        for method, chosen in values.items():
+            by_value.setdefault(" or ".join(chosen), []).append(method)
+        if len(by_value) > 1:
+            texts = [f"{value} ({', '.join(names)})" for value, names in by_value.items()]
+            lines.append(f"{key}: {', '.join(texts)}")
+    return [("methods differ in", lines)] if lines else []
 
 
 def origin_csv(runs: Sequence[FinishedRun]) -> str:

@@ -172,6 +172,7 @@ def report_of(runs: Sequence[FinishedRun], data_dir: Path | None = None) -> Repo
             environments,
             seeds=[run.spec.seed for run in runs],
             evaluated_on=[run.spec.evaluate_on for run in runs],
+            more=provenance.different_recipes(runs),
         ),
         # Notices name licences and synthetic data.
         list(

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from vcl_radial.cli import main
+from vcl_radial.reporting.costs import cost_lines
 from vcl_radial.runs.catalogue import load, track_of
 from vcl_radial.runs.context import RunContext
-from vcl_radial.runs.costs import cost_lines, size
 from vcl_radial.runs.planning import plan
 from vcl_radial.runs.track import Cost
 from vcl_radial.system.memory import peak, reset_peak
@@ -94,15 +94,8 @@ def test_what_differs_from_the_shipped_recipe_stands_beside_it():
 
 def test_totals_count_every_seed_and_a_note_stands_once():
     lines = lines_of({})
-    assert lines[-1] == "all 2 runs: about 1.0 minutes on one core; 10.00 MB on disk"
+    assert lines[-1] == "all 2 runs: about 1.0 minutes on one core; 10.0 MB on disk"
     assert lines.count("a note") == 1
-
-
-@pytest.mark.parametrize(
-    ("count", "text"), [(2.5e9, "2.50 GB"), (2e8, "0.20 GB"), (3e6, "3.00 MB"), (500, "0.50 kB")]
-)
-def test_sizes(count, text):
-    assert size(count) == text
 
 
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="the system has no peak")

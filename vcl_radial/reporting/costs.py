@@ -8,11 +8,52 @@ from pathlib import Path
 from typing import Any
 
 from vcl_radial.config.command_lines import set_arguments
+from vcl_radial.errors import UserError
+from vcl_radial.reporting.blocks import size
+from vcl_radial.runs import catalogue
+from vcl_radial.runs.command import check_device
+from vcl_radial.runs.devices import device_of
+from vcl_radial.runs.planning import NamedMethod, plan
 from vcl_radial.runs.settings import UNNAMED_TABLE, Settings
 from vcl_radial.runs.spec import RunSpec
 from vcl_radial.runs.track import AnyTrack, Cost
 
 _WIDTH = 80
+
+
+def print_costs(
+    benchmark: str,
+    methods: Sequence[NamedMethod],
+    seeds: Sequence[int],
+    settings: Mapping[str, Any],
+    *,
+    tuned: bool = False,
+    device: str = "auto",
+    data_dir: Path | None = None,
+) -> None:
+    """Print what one run of each method would cost, and train nothing.
+
+    The arguments have the same meaning as in `perform_command`.
+
+    Raises:
+        UserError: a name, a key, a value or the data are wrong.
+    """
+    track = catalogue.track_of(catalogue.load("benchmark", benchmark))
+    runs = plan(benchmark, methods, seeds, settings, tuned)
+    check_device(track, benchmark, device)
+    track.check_runs(runs)
+    where = device_of(device, track, None)
+    try:
+        shipped = plan(benchmark, methods, seeds)
+    except UserError:  # the settings of the command complete those of a file
+        shipped = []
+    if not track.uses_all_cores and where == "cpu":
+        from vcl_radial.system.processor import prepare
+
+        prepare(threads=1)
+    print(f"{benchmark}: {len(runs)} run{'s' * (len(runs) > 1)}")
+    for line in cost_lines(track, runs, shipped, data_dir, where):
+        print(line, flush=True)
 
 
 def cost_lines(
@@ -111,11 +152,3 @@ def in_words(cost: Cost, device: str, uses_all_cores: bool) -> str:
     if cost.disk is not None:
         parts.append(f"{size(cost.disk)} on disk")
     return "; ".join(parts)
-
-
-def size(count: float) -> str:
-    """A number of bytes in kB, MB or GB."""
-    for unit, name in (1e9, "GB"), (1e6, "MB"):
-        if count >= 0.1 * unit:
-            return f"{count / unit:,.2f} {name}"
-    return f"{count / 1e3:,.2f} kB"
