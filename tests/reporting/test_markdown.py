@@ -52,6 +52,33 @@ def test_the_columns_of_a_terminal_are_aligned():
     assert note == "Bold: the best."
 
 
+def wide(method, headings):
+    columns = ["method", *(Column(heading, better="higher") for heading in headings)]
+    return Table(columns, [[method, *(mean_cell(98.731, 0.12) for _ in headings)]])
+
+
+@pytest.mark.parametrize("method", ["radial-vcl", "a-method-with-" + "many-words-" * 8, "x" * 200])
+@pytest.mark.parametrize("count", [1, 4, 12])
+def test_a_terminal_shows_any_table_in_80_columns(method, count):
+    headings = [f"final average accuracy {number} (%) ↑" for number in range(count)]
+    text = markdown.aligned(wide(method, headings), 80)
+    assert max(map(len, text.splitlines())) <= 80
+    values = text.count("98.73 ± 0.12")
+    assert values == count or f"{count - values} more column" in text
+    head, _, body = text.partition("─")
+    assert all(word in head.split() for word in ("final", "accuracy", "(%)"))
+    names = "".join(line.split("  ")[0].strip() for line in body.splitlines()[1:])
+    assert names.startswith(method)
+
+
+def test_a_table_that_fits_keeps_its_headings_in_one_line():
+    lines = markdown.aligned(
+        wide("radial-vcl", ["accuracy (%) ↑", "forgetting (%) ↓"])
+    ).splitlines()
+    assert len(lines) == 3
+    assert lines[0].split("  ")[-1] == "forgetting (%) ↓"
+
+
 @pytest.mark.parametrize(("text", "key"), [("98.7 ± 0.1", 98.7), ("−1,234", -1234.0), ("~15M", 15)])
 def test_a_cell_is_sorted_by_the_number_that_it_begins_with(text, key):
     assert Cell(text).key == key

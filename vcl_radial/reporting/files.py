@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from shutil import get_terminal_size
 
 from vcl_radial.errors import visible_lines
 from vcl_radial.files.atomic import not_written
@@ -11,6 +12,9 @@ from vcl_radial.reporting import figures, manifest, markdown
 from vcl_radial.reporting.blocks import Facts, Figure, Report, Table
 from vcl_radial.reporting.html import Drawn, html_page
 from vcl_radial.runs.folder import write_atomically
+
+_WIDTH = 80
+"""Characters of a line where the output is no wider terminal."""
 
 
 def write_files(report: Report, folder: Path, *, benchmark: str, runs: Path) -> Drawn:
@@ -42,7 +46,8 @@ def write_files(report: Report, folder: Path, *, benchmark: str, runs: Path) -> 
     titles = [report.title, *(table.title for table in tables[:1] if table.title)]
     print("\n" + ": ".join(titles))
     if tables:
-        print(markdown.aligned(tables[0]))
+        width = max(_WIDTH, get_terminal_size((_WIDTH, 24)).columns)
+        print(markdown.aligned(tables[0], width))
     pictures = {figure.name: draw(figure, folder) for figure in shown}
     paths = ", ".join([str(folder / "summary.md"), *(n for n in texts if n != "summary.md")])
     print("\n".join([*(f"  {folder / name}.png  (and .svg)" for name in pictures), f"  {paths}"]))

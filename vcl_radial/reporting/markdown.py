@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
-from textwrap import fill
+from textwrap import fill, wrap
 
-from vcl_radial.reporting.blocks import Block, Cell, Facts, Figure, Report, Section, Table, Text
+from vcl_radial.reporting.blocks import (
+    Block,
+    Cell,
+    Column,
+    Facts,
+    Figure,
+    Report,
+    Section,
+    Table,
+    Text,
+)
+
+_LEAST_TEXT = 16
+"""Fewest characters to which a column of longer texts is narrowed."""
 
 
 def table(shown: Table) -> str:
@@ -25,22 +39,74 @@ def table(shown: Table) -> str:
     return "\n".join([*above, text, *(f"{escaped(note)}\n" for note in shown.notes)])
 
 
-def aligned(shown: Table) -> str:
+def aligned(shown: Table, width: int | None = None) -> str:
     """A table in aligned columns for a terminal; the best values have a star.
+
+    A table that is too wide gets headings in several lines, then texts in several lines; then its
+    last columns are left out, and a note says so.
+
+    Args:
+        shown: the table.
+        width: most characters of a line; None for no limit.
 
     Returns:
         Text that ends with a line break.
     """
-    columns = []
+    columns: list[tuple[Column, list[str]]] = []
     for head, *cells in zip(shown.heads, *shown.body, strict=True):
         if not head.aside:
             marks = (" *", "  ") if any(cell.best for cell in cells) else ("", "")
-            texts = [head.heading, *(cell.text + marks[not cell.best] for cell in cells)]
-            width = max(map(len, texts))
-            texts.insert(1, "─" * width)
-            columns.append([t.ljust(width) if head.is_text else t.rjust(width) for t in texts])
-    lines = ["  ".join(row).rstrip() for row in zip(*columns, strict=True)]
-    return "\n".join([*lines, *(fill(note, 100) for note in shown.notes), ""])
+            columns.append((head, [cell.text + marks[not cell.best] for cell in cells]))
+    note_width, width = width or 100, width or sys.maxsize
+    widths, left_out = _widths(columns, width), 0
+    while sum(widths) + 2 * len(widths) - 2 > width and len(columns) > 2:
+        columns, left_out = columns[:-1], left_out + 1
+        widths = _widths(columns, width)
+    is_text = [head.is_text for head, _ in columns]
+    lines = _lines([head.heading for head, _ in columns], widths, is_text, at_end=True)
+    lines.append("  ".join("─" * each for each in widths))
+    for row in zip(*(cells for _, cells in columns), strict=True):
+        lines += _lines(row, widths, is_text)
+    more = f"{left_out} more column{'s' * (left_out > 1)} in summary.md and on the page"
+    notes = [*shown.notes, *([more] if left_out else [])]
+    return "\n".join([*lines, *(fill(note, note_width) for note in notes), ""])
+
+
+def _widths(columns: Sequence[tuple[Column, Sequence[str]]], width: int) -> list[int]:
+    """The widths of columns: of one line each, or where these are too wide, of several."""
+    cells = [max(map(len, texts), default=0) for _, texts in columns]
+    widths = [max(len(head.heading), of) for (head, _), of in zip(columns, cells, strict=True)]
+    gaps = 2 * len(columns) - 2
+    if sum(widths) + gaps > width:
+        words = [max(map(len, head.heading.split()), default=0) for head, _ in columns]
+        widths = [max(pair) for pair in zip(words, cells, strict=True)]
+    for number, (head, _) in enumerate(columns):
+        if head.is_text:
+            surplus = sum(widths) + gaps - width
+            least = min(widths[number], _LEAST_TEXT)
+            widths[number] = max(least, widths[number] - max(0, surplus))
+    return widths
+
+
+def _lines(
+    row: Sequence[str], widths: Sequence[int], is_text: Sequence[bool], *, at_end: bool = False
+) -> list[str]:
+    """A row of a table in as many lines as its cells need; short cells begin or end with it."""
+    cells = [
+        wrap(text, each) or [""] if len(text) > each else [text]
+        for text, each in zip(row, widths, strict=True)
+    ]
+    height = max(map(len, cells))
+    padded = [
+        [""] * (height - len(c)) + c if at_end else c + [""] * (height - len(c)) for c in cells
+    ]
+    return [
+        "  ".join(
+            text.ljust(each) if left else text.rjust(each)
+            for text, each, left in zip(line, widths, is_text, strict=True)
+        ).rstrip()
+        for line in zip(*padded, strict=True)
+    ]
 
 
 def page(report: Report, *, folded: bool = False) -> str:
