@@ -39,3 +39,4 @@ def test_methods_that_a_benchmark_lacks_have_no_rank():
     assert ranks["b"].mean == 1.0
     assert math.isnan(ranks["b"].low)  # a single seed
     assert average_ranks({"x": table(a=[1.0]), "y": table(b=[1.0])}) == {}
+    assert average_ranks({}) == {}

@@ -44,7 +44,11 @@ def average_ranks(
     Source: Demšar (2006), "Statistical comparisons of classifiers over multiple data sets", 3.2.
     """
     tables = list(scores.values())
-    ranked = [str(m) for m in tables[0] if all(m in t and t[m].notna().any() for t in tables)]
+    ranked = [
+        str(m)
+        for m in (tables[0] if tables else ())
+        if all(m in t and t[m].notna().any() for t in tables)
+    ]
     if not ranked:
         return {}
     means = np.mean([rankdata(-table[ranked].mean()) for table in tables], axis=0)

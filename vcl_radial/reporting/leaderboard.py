@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -17,7 +18,7 @@ from vcl_radial.metrics import holm, mean_and_standard_error, sign_flip_test
 from vcl_radial.metrics.ranks import average_ranks
 from vcl_radial.metrics.seeds import FEWEST_SEEDS, MOST_SEEDS
 from vcl_radial.metrics.verdicts import LEVEL
-from vcl_radial.reporting import figures
+from vcl_radial.reporting import figures, manifest
 from vcl_radial.reporting.blocks import (
     Cell,
     Column,
@@ -58,18 +59,23 @@ def write_leaderboard(folders: Sequence[Path], to: Path, command: str | None = N
         command: the command line that makes it.
 
     Raises:
-        UserError: no folder has a sequence of tasks that was scored on test data, or a file cannot
-            be written.
+        UserError: no folder has a sequence of tasks that was scored on test data, or the folder of
+            the leaderboard holds files of others, or a file cannot be written.
     """
     page = to / "index.html"
     check_page(page, [], MARK)
-    runs, passed_over = gather(*folders)
-    runs = [run for run in runs if run.spec.evaluate_on == "test" and is_sequence_of_tasks(run)]
+    found, passed_over = gather(*folders)
+    runs = [run for run in found if run.spec.evaluate_on == "test" and is_sequence_of_tasks(run)]
     if not runs:
         raise UserError("holds no task sequence that was scored on test data", folders[0])
+    if others := len(found) - len(runs):
+        passed_over.append(f"{others} runs that are no task sequence scored on test data")
     for line in passed_over:
         print(f"passed over: {visible(line)}", file=sys.stderr)
-    drawn = write_files(report_of(runs), to, benchmark=NAME, runs=folders[0])
+    report = report_of(runs)
+    names = [*report.sections[0].files, "summary.md", "details.md", page.name]
+    manifest.claim(to, NAME, folders[0], [*names, *(f"{NAME}{end}" for end in figures.ENDINGS)])
+    drawn = write_files(report, to, benchmark=NAME, runs=folders[0])
     facts = [("command", [command])] if command else []
     title = "Leaderboard"
     write_page(page, [drawn], title=title, facts=facts, passed_over=passed_over)
@@ -81,15 +87,18 @@ def report_of(runs: Sequence[FinishedRun]) -> Report:
     by_run = figures.seed_table(scores, runs_table(runs))
     summary = figures.summary_table(by_run)
     table, ranked = accuracy_table(by_run)
+    compared = len(_compared(_tables(by_run)))
     note = (
-        f"Average accuracy over all tasks at the end of training (%), mean ± standard error over "
-        f"seeds. Rank: mean over the {len(_tables(by_run))} benchmarks of a method's rank by "
-        "its mean, with a 95 % interval over the seeds of these benchmarks (bootstrap); only "
-        "methods of all benchmarks have one. Marked: not shown to be worse than the best of the "
-        f"column (exact sign-flip test of at least {FEWEST_SEEDS} seeds in pairs, p ≥ {LEVEL:g} "
-        "by Holm's correction over the column). Settings says which runs have the shipped ones."
+        "Average accuracy over all tasks at the end of training (%), mean ± standard error over "
+        f"seeds. Rank: mean over the benchmarks of several methods ({compared}) of a method's rank "
+        "by its mean, with a 95 % interval over the seeds that all ranked methods share "
+        "(bootstrap); only methods of all these benchmarks are ranked. Marked: not shown to be "
+        f"worse than the best of the column (exact sign-flip test of at least {FEWEST_SEEDS} seeds "
+        f"in pairs, p ≥ {LEVEL:g} by Holm's correction over the column). Settings says which runs "
+        "have the shipped ones."
     )
-    missing = [Text(line, style="notice") for line in _without_references(by_run)]
+    lines = [*_without_references(by_run), *_without_seeds(by_run)]
+    missing = [Text(line, style="notice") for line in lines]
     picture = Figure(
         NAME, partial(_picture, summary, ranked), "Accuracy of each method on each benchmark"
     )
@@ -117,7 +126,7 @@ def accuracy_table(by_run: pd.DataFrame) -> tuple[Table, list[str]]:
         by_run: a table of `figures.seed_table`.
     """
     tables = _tables(by_run)
-    ranks = average_ranks(tables)
+    ranks = average_ranks(_compared(tables))
     order = [*ranks, *(m for m in by_run["method"].unique() if m not in ranks)]
     best = {name: _not_worse(values) for name, values in tables.items()}
     columns = [Column("method", is_text=True), Column("rank", better="lower")]
@@ -125,7 +134,8 @@ def accuracy_table(by_run: pd.DataFrame) -> tuple[Table, list[str]]:
     rows: list[list[Cell | str]] = []
     for method in order:
         rank = ranks.get(method)
-        interval = "" if rank is None else f" ({number(rank.low)} to {number(rank.high)})"
+        has_interval = rank is not None and not math.isnan(rank.low)
+        interval = f" ({number(rank.low)} to {number(rank.high)})" if rank and has_interval else ""
         cells: list[Cell | str] = [
             method,
             Cell("–") if rank is None else Cell(f"{number(rank.mean)}{interval}", rank.mean),
@@ -143,6 +153,11 @@ def _tables(by_run: pd.DataFrame) -> dict[str, pd.DataFrame]:
         str(name): rows.pivot(index="seed", columns="method", values=SCORE)
         for name, rows in by_run.groupby("benchmark", sort=False)
     }
+
+
+def _compared(tables: Mapping[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
+    """The benchmarks of several methods; of a single one, such as an update, nothing is ranked."""
+    return {name: values for name, values in tables.items() if values.shape[1] > 1}
 
 
 def _not_worse(values: pd.DataFrame) -> set[str]:
@@ -166,6 +181,20 @@ def _without_references(by_run: pd.DataFrame) -> list[str]:
     for name, rows in by_run.groupby("benchmark", sort=False):
         if missing := [method for method in ALWAYS if method not in set(rows["method"])]:
             lines.append(f"{name} has no runs of {', '.join(missing)}.")
+    return lines
+
+
+def _without_seeds(by_run: pd.DataFrame) -> list[str]:
+    """Lines on benchmarks whose methods do not have the same seeds."""
+    lines = []
+    for name, values in _tables(by_run).items():
+        counts = values.notna().sum()
+        few = [f"{m} has {n}" for m, n in counts.items() if n < len(values)]
+        if few:
+            lines.append(
+                f"The means on {name} are over different seeds: of its {len(values)} seeds, "
+                f"{', '.join(few)}."
+            )
     return lines
 
 

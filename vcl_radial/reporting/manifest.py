@@ -14,6 +14,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from vcl_radial.errors import UserError
 from vcl_radial.files.reading import checksum as checksum_of
 from vcl_radial.files.reading import read_bytes
 from vcl_radial.runs.folder import write_atomically
@@ -57,6 +58,32 @@ def write(folder: Path, benchmark: str, runs: Path, names: Iterable[str]) -> Non
         _remove(folder, {k: v for k, v in earlier.files.items() if k not in files})
     manifest = Manifest(benchmark=benchmark, runs=_from(folder.parent, runs), files=files)
     write_atomically(folder / FILE, manifest.model_dump_json(indent=2) + "\n")
+
+
+def claim(folder: Path, benchmark: str, runs: Path, names: Iterable[str]) -> None:
+    """Mark a folder as that of a report before its files are written.
+
+    Args:
+        folder: the folder of the report.
+        benchmark: the benchmark of the runs.
+        runs: the folder of all runs, as given to `--out`.
+        names: the names of the files of the report.
+
+    Raises:
+        UserError: the folder is that of another report, or holds a file of such a name that no
+            report has written, or the manifest cannot be written.
+    """
+    manifest = _read(folder)
+    if manifest is not None and manifest.benchmark == benchmark:
+        return
+    if manifest is not None:
+        fault = f"holds the report of {manifest.benchmark}; choose another folder"
+        raise UserError(fault, at=folder)
+    for name in names:
+        if (folder / name).exists():
+            fault = "exists, and this command has not written it; choose another folder"
+            raise UserError(fault, at=folder / name)
+    write(folder, benchmark, runs, [])
 
 
 def remove_stale(to: Path, benchmarks: Collection[str], runs: Path, kept: Collection[str]) -> None:

@@ -56,6 +56,55 @@ def test_the_best_rank_comes_first_and_every_mean_stands_in_its_column():
     assert rows["c"][2].key == 9.0
 
 
+def test_a_benchmark_of_one_method_ranks_nothing():
+    common = by_run("common", a=[80, 82], b=[90, 92])
+    rows = cells(accuracy_table(pd.concat([common, by_run("of a", a=[50, 52])]))[0])
+    assert [rows["b"][0].key, rows["a"][0].key] == [1.0, 2.0]
+    assert rows["a"][2].key == 51.0
+    alone, _ = accuracy_table(by_run(a=[80, 82]))
+    assert cells(alone)["a"][0].text == "–"
+
+
+def notices_of(folder):
+    (first, *_) = report_of(gather(folder)[0]).sections
+    return [b.text for b in first.blocks if getattr(b, "style", "") == "notice"]
+
+
+def test_methods_with_fewer_seeds_are_named_and_no_shared_seeds_leave_no_interval(tmp_path):
+    runs_of(tmp_path, {"naive": [60.0, 61.0], "l2": [70.0]})
+    (line,) = (line for line in notices_of(tmp_path) if "seeds" in line)
+    assert "l2 has 1" in line
+    assert "naive has" not in line
+    table, _ = accuracy_table(by_run(a=[80], b=[90]))
+    assert [row[0].text for row in cells(table).values()] == ["1.0", "2.0"]
+    runs_of(tmp_path, {"l2": [70.0, 71.0]})
+    assert not any("seeds" in line for line in notices_of(tmp_path))
+
+
+def test_files_that_the_command_has_not_written_stay(tmp_path, capsys):
+    runs_of(tmp_path / "runs", {"naive": [60.0, 61.0], "l2": [70.0, 71.0]})
+    main(["report", str(tmp_path / "runs"), "--to", str(tmp_path / "report")])
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "runs.csv").write_text("mine")
+    folders = [tmp_path / "mine", tmp_path / "report", tmp_path / "report" / MULTI_HEAD]
+    for to in folders:
+        before = {file: file.read_bytes() for file in to.rglob("*.*")}
+        assert main(["leaderboard", str(tmp_path / "runs"), "--to", str(to)]) == FAILED
+        assert {file: file.read_bytes() for file in to.rglob("*.*")} == before
+        assert str(to) in capsys.readouterr().err
+    for _ in range(2):  # its own files it writes again
+        to = tmp_path / "to"
+        assert main(["leaderboard", str(tmp_path / "runs"), "--to", str(to)]) == DONE
+
+
+def test_runs_that_are_left_out_are_counted(tmp_path, capsys):
+    runs_of(tmp_path, {"naive": [60.0, 61.0]})
+    finished(tmp_path, tiny_run(evaluate_on="validation"))
+    assert main(["leaderboard", str(tmp_path), "--to", str(tmp_path / "to")]) == DONE
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("passed over: 1 ")
+
+
 def test_holms_correction_over_a_column_decides_the_marks():
     low, high = [10, 11, 12, 10, 11, 12], [20, 21, 22, 20, 21, 22.5]
     (alone, _), (three, _) = (
@@ -71,7 +120,8 @@ def test_holms_correction_over_a_column_decides_the_marks():
 def test_a_method_that_learns_all_tasks_at_once_is_ranked_with_the_others(tmp_path):
     runs_of(tmp_path, {"naive": [60.0, 61.0], "l2": [70.0, 71.0]})
     joint = pd.DataFrame([(2, 1, "accuracy", 99.0), (2, 2, "accuracy", 99.0)], columns=COLUMNS)
-    finished(tmp_path, tiny_run("joint"), joint.to_csv(index=False))
+    for seed in range(2):
+        finished(tmp_path, tiny_run("joint", seed=seed), joint.to_csv(index=False))
     report = report_of(gather(tmp_path)[0])
     assert [row[0].text for row in report.sections[0].blocks[0].body] == ["joint", "l2", "naive"]
     (missing,) = (b.text for b in report.sections[0].blocks if getattr(b, "style", "") == "notice")
