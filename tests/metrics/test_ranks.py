@@ -1,4 +1,5 @@
 import math
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -22,7 +23,8 @@ def test_the_best_of_every_benchmark_has_rank_one():
 
 def test_ranks_sum_to_those_of_distinct_methods_and_ties_share_theirs():
     values = np.random.default_rng(0).normal(size=(5, 4)).round(0)
-    ranks = average_ranks({"x": pd.DataFrame(values), "y": pd.DataFrame(values[::-1] * 2)})
+    named = partial(pd.DataFrame, columns=list("abcd"))
+    ranks = average_ranks({"x": named(values), "y": named(values[::-1] * 2)})
     assert sum(rank.mean for rank in ranks.values()) == pytest.approx(1 + 2 + 3 + 4)
     equal = average_ranks({"x": table(a=[1.0, 3.0], b=[3.0, 1.0])})
     assert equal["a"].mean == equal["b"].mean == 1.5
