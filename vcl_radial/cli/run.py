@@ -132,7 +132,7 @@ def _run(options: argparse.Namespace) -> int:
     print_faults(done.failures)
     if len(done.runs) == len(done.failures):
         return FAILED
-    from vcl_radial.reporting.write import report_of_command
+    from vcl_radial.reporting.unchanged import report_of_command
     from vcl_radial.runs.doubts import doubts
 
     shown = report_of_command(done.runs, done.context, [end.run for end in done.failures])

@@ -56,7 +56,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def _update(options: argparse.Namespace) -> int:
     from vcl_radial.data.data_files import expanded
-    from vcl_radial.reporting.write import report_of_command
+    from vcl_radial.reporting.unchanged import report_of_command
     from vcl_radial.runs.folder import RunFolder
     from vcl_radial.runs.updating import perform_update
 

@@ -86,6 +86,16 @@ def claim(folder: Path, benchmark: str, runs: Path, names: Iterable[str]) -> Non
     write(folder, benchmark, runs, [])
 
 
+def files_of(to: Path, benchmark: str) -> list[Path]:
+    """The files of the reports of a benchmark in the folder of the reports."""
+    files: list[Path] = []
+    for path in sorted(to.glob(OF_ALL)):
+        manifest = _read(path.parent)
+        if manifest is not None and manifest.benchmark == benchmark:
+            files += [path, *(path.parent / name for name in manifest.files)]
+    return files
+
+
 def remove_stale(to: Path, benchmarks: Collection[str], runs: Path, kept: Collection[str]) -> None:
     """Remove reports of runs whose report has another name now.
 

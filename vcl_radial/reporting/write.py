@@ -14,9 +14,7 @@ from vcl_radial.reporting.blocks import Report
 from vcl_radial.reporting.gather import gather, notices
 from vcl_radial.reporting.html import MARK
 from vcl_radial.reporting.labels import file_name, unused
-from vcl_radial.runs.context import RunContext
-from vcl_radial.runs.folder import RunFolder, check_page
-from vcl_radial.runs.spec import RunSpec
+from vcl_radial.runs.folder import check_page
 from vcl_radial.runs.track import FinishedRun
 
 if TYPE_CHECKING:
@@ -39,35 +37,6 @@ def prepare() -> None:
     html.html_page([], title="")
     with TemporaryDirectory() as folder:
         figures.save(figures.empty(), Path(folder, "empty"))
-
-
-def report_of_command(
-    runs: Sequence[RunSpec], context: RunContext, failed: Sequence[RunSpec] = ()
-) -> bool:
-    """Write the report of the benchmark of a command; its methods come first, in order.
-
-    Args:
-        runs: the runs of the command.
-        context: device and folders of the runs.
-        failed: runs whose failure the command has reported.
-
-    Returns:
-        Whether the report shows all finished runs of the command.
-
-    Raises:
-        UserError: as `write_report`.
-    """
-    order = list(dict.fromkeys(run.method for run in runs))
-    to = context.out / "report"
-    missing = write_report(
-        context.out,
-        to,
-        runs[0].benchmark,
-        order,
-        data_dir=context.data_dir,
-        failures={RunFolder(context.out, run).path for run in failed},
-    )
-    return not any(RunFolder(context.out, run).path in missing for run in runs)
 
 
 def write_report(

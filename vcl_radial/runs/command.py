@@ -89,6 +89,8 @@ def perform_command(
     track = catalogue.track_of(catalogue.load("benchmark", benchmark))
     in_workers = False
     alone = "torch" in sys.modules or track.uses_all_cores or executor is not None
+    # Where there are results, all runs may be finished: then no worker has to import PyTorch.
+    alone |= (out / catalogue.load("benchmark", benchmark).name).exists()
     if not alone and (device == "cpu" or not may_have_cuda()):
         # The server imports while this process checks the arguments, and ends with it.
         in_workers = start_server("cpu", *track.worker_modules)
@@ -122,44 +124,6 @@ def perform_command(
         meanwhile=meanwhile,
     )
     return Performed(runs, context, ends)
-
-
-def print_costs(
-    benchmark: str,
-    methods: Sequence[planning.NamedMethod],
-    seeds: Sequence[int],
-    settings: Mapping[str, Any],
-    *,
-    tuned: bool = False,
-    device: str = "auto",
-    data_dir: Path | None = None,
-) -> None:
-    """Print what one run of each method would cost, and train nothing.
-
-    The arguments have the same meaning as in `perform_command`.
-
-    Raises:
-        UserError: a name, a key, a value or the data are wrong.
-    """
-    track = catalogue.track_of(catalogue.load("benchmark", benchmark))
-    runs = planning.plan(benchmark, methods, seeds, settings, tuned)
-    check_device(track, benchmark, device)
-    track.check_runs(runs)
-    where = device_of(device, track, None)
-    try:
-        shipped = planning.plan(benchmark, methods, seeds)
-    except UserError:  # the settings of the command complete those of a file
-        shipped = []
-
-    from vcl_radial.runs.costs import cost_lines
-
-    if not track.uses_all_cores and where == "cpu":
-        from vcl_radial.system.processor import prepare
-
-        prepare(threads=1)
-    print(f"{benchmark}: {len(runs)} run{'s' * (len(runs) > 1)}")
-    for line in cost_lines(track, runs, shipped, data_dir, where):
-        print(line, flush=True)
 
 
 def check_command_options(

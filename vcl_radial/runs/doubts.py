@@ -63,8 +63,8 @@ def doubts(
     if faint:
         lines.append(
             f"{', '.join(faint)}: the initial noise of the weights is less than a tenth of that of "
-            "the shipped recipe; so small a noise hardly grows, and the weights stay close to point "
-            "estimates: leave initial_noise and initial_rho out"
+            "the shipped recipe; so small a noise hardly grows, and the weights stay close to "
+            "point estimates: leave initial_noise and initial_rho out"
         )
     return lines
 
