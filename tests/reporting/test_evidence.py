@@ -1,6 +1,7 @@
 """Runs as committed evidence: a report is made from it as from the run folders."""
 
 import json
+import lzma
 
 import pytest
 from failing import refuses
@@ -90,3 +91,23 @@ def test_evidence_of_version_0_1_is_read(runs, tmp_path):
     file.write_text(json.dumps(json.loads(file.read_text())["runs"]))
     again, passed_over = gather(tmp_path / "report")
     assert (len(again), passed_over) == (len(runs), [])
+
+
+def test_a_table_of_an_earlier_report_beside_the_files_is_not_read(runs, tmp_path):
+    evidence.write(runs[:1], tmp_path / "report", {})
+    stale = "run,metric,value\n0,none,1\n"
+    (tmp_path / "report" / "evidence-layers.csv.xz").write_bytes(lzma.compress(stale.encode()))
+    ((run,), passed_over) = gather(tmp_path / "report")
+    assert passed_over == []
+    assert "layers" not in run.tables
+
+
+@pytest.mark.parametrize("folder", ["../a", "/a", "//a", "a/../../b"])
+def test_evidence_names_no_folder_elsewhere(runs, folder, tmp_path):
+    evidence.write(runs[:1], tmp_path / "report", {})
+    file = tmp_path / "report" / "evidence.json"
+    listed = json.loads(file.read_text())
+    listed["runs"][0]["folder"] = folder
+    file.write_text(json.dumps(listed))
+    with refuses(folder):
+        gather(tmp_path / "report")

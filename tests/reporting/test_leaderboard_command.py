@@ -6,7 +6,7 @@ import sys
 import pandas as pd
 import pytest
 from failing import fails, refuses
-from tiny_runs import MULTI_HEAD, SINGLE_HEAD, finished, tiny_run
+from tiny_runs import ENVIRONMENT, MULTI_HEAD, SINGLE_HEAD, finished, tiny_run
 
 import vcl_radial
 from vcl_radial.cli import main
@@ -20,16 +20,19 @@ from vcl_radial.runs.planning import plan
 from vcl_radial.tracks.continual.tables import COLUMNS
 
 
-def scored(accuracy):
-    """The table of a run that ends with this average accuracy on two tasks."""
-    rows = [(1, 1, "accuracy", 80.0), (2, 1, "accuracy", accuracy), (2, 2, "accuracy", accuracy)]
+def scored(accuracy, tasks=2):
+    """The table of a run that ends with this average accuracy on some tasks."""
+    rows = [(1, 1, "accuracy", 80.0)]
+    rows += [(i, j, "accuracy", accuracy) for i in range(2, tasks + 1) for j in range(1, i + 1)]
     return pd.DataFrame(rows, columns=COLUMNS).to_csv(index=False)
 
 
-def runs_of(folder, accuracies, benchmark=MULTI_HEAD):
+def runs_of(folder, accuracies, benchmark=MULTI_HEAD, tasks=2):
+    environment = {**ENVIRONMENT, "tasks": [f"task {number}" for number in range(tasks)]}
     for method, values in accuracies.items():
         for seed, value in enumerate(values):
-            finished(folder, tiny_run(method, benchmark, seed=seed), scored(value))
+            run = tiny_run(method, benchmark, seed=seed)
+            finished(folder, run, scored(value, tasks), environment)
 
 
 def by_run(benchmark="b", **methods):
@@ -168,8 +171,8 @@ def test_shipped_tuned_and_own_settings_are_told_apart(tmp_path):
 def entry(tmp_path):
     """A function that writes runs as an entry, and returns its folder."""
 
-    def write(**accuracies):
-        runs_of(tmp_path / "runs", accuracies)
+    def write(tasks=5, **accuracies):
+        runs_of(tmp_path / "runs", accuracies, tasks=tasks)
         evidence.write(gather(tmp_path / "runs")[0], tmp_path / "entry" / MULTI_HEAD, {})
         return tmp_path / "entry"
 
@@ -183,12 +186,18 @@ def test_an_entry_without_a_fault_is_listed(entry):
     assert main(["leaderboard", "--check", str(entry(naive=[60.0]))]) == DONE
 
 
+LINK = {"parent": "a", "task": "b", "checksum": "c", "folder": "d", "data": "e"}
+
+
 @pytest.mark.parametrize(
     ("change", "named"),
     [
         (lambda spec: spec["stream"].update(tasks=2), "stream.tasks"),
         (lambda spec: spec["stream"].update(validation=0.3), "stream.validation"),
         (lambda spec: spec.update(benchmark="split-nothing"), "split-nothing"),
+        (lambda spec: spec.update(benchmark="diabetes"), "diabetes"),
+        (lambda spec: spec.update(updates=[LINK]), "update"),
+        (lambda spec: spec.update(seed=0), "other scores"),
         (lambda spec: spec.update(evaluate_on="validation"), "validation"),
         (lambda spec: spec["recipe"].update(epochs=7), "different settings"),
     ],
@@ -202,6 +211,11 @@ def test_a_changed_benchmark_and_mixed_settings_are_faults(entry, change, named)
     _, faults = check_entry(folder)
     assert any(named in line for line in faults)
     assert main(["leaderboard", "--check", str(folder)]) == FAILED
+
+
+def test_an_entry_without_all_tasks_of_the_benchmark_has_a_fault(entry):
+    _, (fault,) = check_entry(entry(tasks=2, naive=[60.0]))
+    assert "2 tasks" in fault
 
 
 def test_the_order_of_the_classes_is_free(entry):

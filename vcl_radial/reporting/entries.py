@@ -83,6 +83,9 @@ def _faults(run: FinishedRun) -> Iterator[str]:
     if run.spec.benchmark not in catalogue.names("benchmark"):
         yield f"{name}: {run.spec.benchmark} is no benchmark of this version"
         return
+    if (track := catalogue.load("benchmark", run.spec.benchmark).track) != run.track.name:
+        yield f"{name}: {run.spec.benchmark} is a benchmark of {track}"
+        return
     if not is_sequence_of_tasks(run):
         yield f"{name}: is no sequence of tasks with accuracies"
         return
@@ -95,6 +98,11 @@ def _faults(run: FinishedRun) -> Iterator[str]:
                 f"{name}: stream.{key} = {stream.get(key)!r}, and the benchmark has "
                 f"{shipped.get(key)!r}"
             )
+    if run.spec.updates:
+        yield f"{name}: is an update, which has learned more than the benchmark"
+    tasks, trained = len(run.environment["tasks"]), planned.stream.trained_tasks  # type: ignore[attr-defined]
+    if tasks != trained:
+        yield f"{name}: has scores on {tasks} tasks, and the benchmark has {trained}"
     yield from _impossible_scores(run, name)
 
 

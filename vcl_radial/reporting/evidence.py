@@ -86,9 +86,11 @@ def restore(report: Path, to: Path) -> list[tuple[Path, Path]]:
         listed = read_json(report / FILE)
         # Before version 0.2 the file was the list of runs.
         entries, files = (
-            (listed, {}) if isinstance(listed, list) else (listed["runs"], listed["files"])
+            (listed, None) if isinstance(listed, list) else (listed["runs"], listed["files"])
         )
-        _check_files(report, files)
+        _check_files(report, {} if files is None else files)
+        # A table of an earlier report may lie beside them, whose rows are those of other runs.
+        tables = [report / name for name in files] if files is not None else [*report.iterdir()]
         folders = [
             (to / str(number), _below(report, run["folder"])) for number, run in enumerate(entries)
         ]
@@ -96,7 +98,7 @@ def restore(report: Path, to: Path) -> list[tuple[Path, Path]]:
             folder.mkdir(parents=True)
             (folder / SPEC).write_text(tomli_w.dumps(run["spec"]), encoding="utf-8")
             (folder / ENVIRONMENT).write_text(json.dumps(run["environment"]), encoding="utf-8")
-        for path in sorted(report.glob("evidence-*.csv.xz")):
+        for path in sorted(path for path in tables if path.match("evidence-*.csv.xz")):
             name = path.name.removeprefix("evidence-").removesuffix(".xz")
             with open_text(path, _LARGEST) as file:
                 table = pd.read_csv(file, dtype=str, keep_default_na=False)
@@ -142,6 +144,6 @@ def _below(report: Path, folder: str) -> Path:
     Raises:
         ValueError: the path leads out of it.
     """
-    if {"..", "/"} & {*Path(folder).parts}:
+    if ".." in Path(folder).parts or Path(folder).is_absolute():  # also "//etc"
         raise ValueError(f"{folder} is elsewhere")
     return report / folder

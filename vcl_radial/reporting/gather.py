@@ -56,12 +56,21 @@ def gather(*folders: Path) -> tuple[list[FinishedRun], list[str]]:
             twin = first.setdefault(repr(run.spec), run)
             if twin is run:
                 runs.append(run)
+            elif not _same_scores(run, twin):
+                passed_over.append(f"{run.path}: has other scores than the same run, {twin.path}")
             elif run.path.exists():  # not restored from committed evidence
                 passed_over.append(f"{run.path}: is the same run as {twin.path}")
         if not holds_runs:
             raise UserError(_no_runs_fault(folder, passed_over))
     runs = _with_labels(runs)
     return sorted(runs, key=lambda run: (run.benchmark, run.method, run.spec.seed)), passed_over
+
+
+def _same_scores(run: FinishedRun, other: FinishedRun) -> bool:
+    """Whether two runs have the same scores, as far as evidence has their digits."""
+    runs = evidence.rounded(run), evidence.rounded(other)
+    scores, others = (run.track.scores(run) for run in runs)
+    return scores.equals(others)
 
 
 def read_runs(folders: Sequence[Path]) -> list[FinishedRun]:
