@@ -100,7 +100,7 @@ def _faults(run: FinishedRun) -> Iterator[str]:
             )
     if run.spec.updates:
         yield f"{name}: is an update, which has learned more than the benchmark"
-    tasks, trained = len(run.environment["tasks"]), planned.stream.trained_tasks  # type: ignore[attr-defined]
+    tasks, trained = len(run.environment["tasks"]), planned.stream.trained_tasks
     if tasks != trained:
         yield f"{name}: has scores on {tasks} tasks, and the benchmark has {trained}"
     yield from _impossible_scores(run, name)

@@ -118,7 +118,7 @@ def recorded(record: Path, inputs: str, files: list[Path]) -> Iterator[None]:
         files: the files of the report, which the caller fills in.
     """
     out, err = _Tee(sys.stdout), _Tee(sys.stderr)
-    with redirect_stdout(out), redirect_stderr(err):  # type: ignore[type-var]
+    with redirect_stdout(out), redirect_stderr(err):
         yield
     if err.text.getvalue():
         record.unlink(missing_ok=True)
