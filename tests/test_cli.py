@@ -60,7 +60,7 @@ def test_an_output_without_arrows_and_a_folder_of_odd_bytes_end_no_command(comma
     assert (code, err) == (0, [])
     latin.flush()
     printed = latin.buffer.getvalue().decode("latin-1")
-    assert "accuracy (%) \\u2191" in printed
+    assert "(%) \\u2191" in printed
     page = Path(out, "report", f"{DIGITS}.html")
     assert f"all of it on one page: caf\\udce9/report/{page.name}" in printed
     assert r"caf\udce9" in page.read_text(encoding="utf-8")

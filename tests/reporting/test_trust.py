@@ -101,8 +101,10 @@ def test_evidence_names_no_module_and_no_folder_elsewhere(tmp_path, monkeypatch)
     evidence.write(runs, place, {})
     whole = json.loads((place / evidence.FILE).read_text())
     for key, value in (("folder", "../x"), ("folder", "/etc"), ("spec", {"track": "strange:T"})):
-        changed = [{**run, key: {**run[key], **value} if key == "spec" else value} for run in whole]
-        (place / evidence.FILE).write_text(json.dumps(changed))
+        changed = [
+            {**run, key: {**run[key], **value} if key == "spec" else value} for run in whole["runs"]
+        ]
+        (place / evidence.FILE).write_text(json.dumps({**whole, "runs": changed}))
         with pytest.raises(UserError, match=r"--trust|elsewhere"):
             gather(place)
     assert not (tmp_path / "RAN").exists()

@@ -52,6 +52,7 @@ class MESU(Method):
         UserError: the network has no Gaussian posterior.
     """
 
+    carries = "the posterior: the mean and the scale of every weight, which no task starts anew"
     posteriors = frozenset({"gaussian"})
     penalty_off_minimum = True
     penalty_grows_with_points = True

@@ -19,6 +19,7 @@ from vcl_radial.errors import DataError, UserError, bad_value
 from vcl_radial.methods.base import Method
 from vcl_radial.methods.tasks import check_inputs
 from vcl_radial.metrics.referral import entropy
+from vcl_radial.models.arrays import check_scale, real_numbers, usable_device
 from vcl_radial.models.posterior import Layer, layers
 from vcl_radial.nn.shared_inputs import shared_inputs
 
@@ -117,9 +118,13 @@ class Model:
         return layers(self.method)
 
     def to(self, device: str | torch.device) -> Self:
-        """Compute on another device from now on; returns this model."""
-        state = self.method.state_dict()
-        self.network.to(device)
+        """Compute on another device from now on; returns this model.
+
+        Raises:
+            UserError: this machine has no such device.
+        """
+        found, state = usable_device(device), self.method.state_dict()
+        self.network.to(found)
         self.method.load_state_dict(state)
         return self
 
@@ -127,14 +132,14 @@ class Model:
         """The predictive p(y | x), probabilities `[N, C]`.
 
         Args:
-            x: raw inputs `[N, ...]`, an array or a tensor of any real dtype; for a task of permuted
-                pixels, in the order of the task. A model that learned from features of a network
-                takes images, or their features `[N, D]`.
+            x: raw inputs `[N, ...]`, an array, tensor, data frame or list of real numbers; for a
+                task of permuted pixels, in the order of the task. A model that learned from
+                features of a network takes images, or their features `[N, D]`.
             task: number (from 0) or name of the task; None: `infer` finds it for every input.
 
         Raises:
             UserError: there is no such task.
-            DataError: the inputs have another shape, or are not finite.
+            DataError: the inputs have another shape, are not finite, or far too large.
         """
         return self.assess(x, task).probabilities
 
@@ -152,7 +157,7 @@ class Model:
             by_task = [self._assess(part, candidate) for candidate in candidates]
             probs, *uncertainty = map(torch.stack, zip(*by_task, strict=True))
             if not uncertainty[0].isfinite().all():
-                raise DataError("gives no predictions: it holds numbers far too large", at="x")
+                raise DataError("gives predictions that are not numbers", at="x")
             best = uncertainty[0].argmin(0)
             rows = torch.arange(len(part), device=best.device)
             parts.append([best + (number or 0), *(t[best, rows] for t in (probs, *uncertainty))])
@@ -205,12 +210,8 @@ class Model:
         """
         probs = self.predict(x, task)
         outputs = probs.shape[1]
-        try:
-            labels = torch.as_tensor(y).to(self.method.device)
-            whole = not labels.is_floating_point() and not labels.is_complex()
-        except (TypeError, ValueError, RuntimeError):
-            labels, whole = probs, False
-        if labels.shape != probs.shape[:1] or not whole:
+        labels = real_numbers(y, "y").to(self.method.device)
+        if labels.shape != probs.shape[:1] or labels.is_floating_point():
             raise DataError(f"must be {len(probs)} whole numbers, one for each input", at="y")
         if len(labels) and not 0 <= int(labels.min()) <= int(labels.max()) < outputs:
             raise DataError(f"must be numbers of outputs from 0 to {outputs - 1}", at="y")
@@ -287,7 +288,7 @@ class Model:
 
     def log_probabilities(self, outputs: Tensor) -> Tensor:
         """Log-probabilities of classes `[S, N, C]` from the network's outputs under draws."""
-        return self.method.likelihood.logits(outputs).log_softmax(-1)
+        return self.method.likelihood.log_probabilities(outputs)
 
     def inputs(self, x: Any) -> Tensor:
         """The raw inputs `[N, ...]` as the network takes them.
@@ -305,10 +306,7 @@ class Model:
                 "this model does not know how its stream made inputs of raw data: predict with "
                 "model.method"
             )
-        try:
-            raw = torch.as_tensor(x)
-        except (TypeError, ValueError, RuntimeError):
-            raise DataError("must be an array of numbers", at="x") from None
+        raw = real_numbers(x, "x")
         if raw.ndim in (3, 4) and self.backbone is not None:
             from vcl_radial.data.feature_rows import in_batches
 
@@ -317,8 +315,6 @@ class Model:
         fits = len(shape) == 1 and raw.ndim > 1 and math.prod(each) == shape[0]
         if not len(raw.shape) or not (fits or shape in (each, (1, *each))):
             raise DataError(f"has shape {list(raw.shape)}, not [N, {str([*shape])[1:]}", at="x")
-        if raw.is_complex():
-            raise DataError("must be real numbers", at="x")
         lowest = self.card["input"].get("lowest")
         if lowest is not None and lowest >= 0 and len(raw) and raw.min() < 0:
             warnings.warn(
@@ -328,9 +324,11 @@ class Model:
             )
 
         def prepared(part: Tensor) -> Tensor:
-            part = part.to(self.method.device).float()
             check_inputs(part, "x")
-            return self.scaled(part.reshape(len(part), *shape))
+            part = part.to(self.method.device, torch.float32)
+            scaled = self.scaled(part.reshape(len(part), *shape))
+            check_scale(scaled, "x")
+            return scaled
 
         return map(prepared, torch.split(raw, self.batch_size))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext, redirect_stderr, redirect_stdout
+from contextlib import contextmanager, nullcontext, redirect_stderr, redirect_stdout, suppress
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -120,12 +120,14 @@ def recorded(record: Path, inputs: str, files: list[Path]) -> Iterator[None]:
     out, err = _Tee(sys.stdout), _Tee(sys.stderr)
     with redirect_stdout(out), redirect_stderr(err):
         yield
-    if err.text.getvalue():
-        record.unlink(missing_ok=True)
-        return
-    states = {str(path): _state(path) for path in files}
-    content = Record(inputs=inputs, printed=out.text.getvalue(), files=states)
-    write_atomically(record, content.model_dump_json())
+    is_whole = all(path.is_file() for path in files) and not err.text.getvalue()
+    with suppress(ValueError):  # a name in it is no text
+        if is_whole:
+            states = {str(path): _state(path) for path in files}
+            content = Record(inputs=inputs, printed=out.text.getvalue(), files=states)
+            write_atomically(record, content.model_dump_json())
+            return
+    record.unlink(missing_ok=True)
 
 
 class _Tee:
