@@ -54,6 +54,7 @@ class MESU(Method):
 
     carries = "the posterior: the mean and the scale of every weight, which no task starts anew"
     posteriors = frozenset({"gaussian"})
+    memoryless = True  # beside the posterior, which is in the network
     penalty_off_minimum = True
     penalty_grows_with_points = True
 
