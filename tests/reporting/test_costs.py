@@ -100,10 +100,10 @@ def test_totals_count_every_seed_and_a_note_stands_once():
 
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="the system has no peak")
 def test_the_peak_counts_what_was_freed_until_it_is_reset():
+    block = torch.ones(100_000_000)
     reset_peak("cpu")
-    before = peak("cpu")
-    block = torch.ones(50_000_000)
+    with_block = peak("cpu")
     del block
-    assert peak("cpu") >= before + 150_000_000
+    assert peak("cpu") > with_block - 50_000_000  # the system counts in pages, and late
     reset_peak("cpu")
-    assert peak("cpu") < before + 150_000_000
+    assert peak("cpu") < with_block - 200_000_000

@@ -62,7 +62,8 @@ def export(
     else:
         file = io.BytesIO()
         exported = torch.export.export(traced, (x,), dynamic_shapes=sizes)
-        torch.export.save(exported, file, extra_files={"classes.json": json.dumps(head)})
+        with quiet():
+            torch.export.save(exported, file, extra_files={"classes.json": json.dumps(head)})
         content = file.getvalue()
     try:
         atomic.write(to, content)
