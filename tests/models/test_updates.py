@@ -25,7 +25,7 @@ from vcl_radial.runs.folder import RunFolder
 from vcl_radial.runs.updating import planned
 from vcl_radial.tracks.continual.networks import stream_for
 
-QUICK = ("radial-vcl", "ewc", "laplace-kronecker", "replay", "bayes-linear", "single-task")
+QUICK = ("radial-vcl", "ewc", "laplace-kronecker", "replay", "single-task")
 ALL_AT_ONCE = ("joint",)
 
 
