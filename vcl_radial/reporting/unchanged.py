@@ -59,7 +59,7 @@ def report_of_command(
     """
     order = list(dict.fromkeys(run.method for run in runs))
     to, benchmark = context.out / "report", runs[0].benchmark
-    record = to / f".{file_name(benchmark)}.json"
+    record = to / f"{file_name(benchmark)}.json"
     inputs = inputs_of(context.out / benchmark, order, context.data_dir)
     is_known = not failed and ":" not in runs[0].TRACK  # a user's track may have changed
     if is_known and (text := printed(record, inputs)) is not None:
