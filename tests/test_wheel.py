@@ -19,7 +19,7 @@ DATA = (
     *("vcl_radial/data/published.toml", "vcl_radial/data/fundus/layouts.toml"),
     "vcl_radial/tracks/*/published.csv",
     *("vcl_radial/tracks/retinopathy/report/published.csv", "vcl_radial-*.dist-info/*"),
-    "vcl_radial-*.dist-info/licenses/LICENSE",
+    *(f"vcl_radial-*.dist-info/licenses/{name}" for name in ("LICENSE", "NOTICE")),
 )
 """What is neither Python nor a TOML of benchmarks/ and baselines/."""
 
@@ -97,5 +97,5 @@ def test_the_wheel_lists_checks_and_runs_in_an_environment_of_its_own(built, tmp
     assert " 0 faults" in vcl_radial("check", "naive")
     tiny = ("--set", "epochs=1", "hidden=[8]", "eval_samples=2")
     printed = vcl_radial("run", "split-digits-multi-head", "--method", "radial-vcl", *tiny)
-    assert "accuracy (%)" in printed
+    assert "(%) ↑" in printed
     assert list(tmp_path.glob("runs/split-digits-multi-head/radial-vcl/seed-0*/done"))
